@@ -1,0 +1,55 @@
+#include "base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static void one_line(char *text) {
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f) *text = '?';
+}
+
+k3_status k3_fail(k3_error *err, k3_status status, const char *format, ...) {
+    if (err) {
+        va_list args;
+        va_start(args, format);
+        vsnprintf(err->text, sizeof err->text, format, args);
+        va_end(args);
+        one_line(err->text);
+        err->status = status;
+    }
+    return status;
+}
+
+k3_status k3_fail_prefix(k3_error *err, k3_status status, const char *format, ...) {
+    if (!err) return status;
+    char old[sizeof err->text];
+    memcpy(old, err->text, sizeof old);
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(err->text, sizeof err->text, format, args);
+    va_end(args);
+    if (n >= 0 && (size_t)n < sizeof err->text)
+        snprintf(err->text + n, sizeof err->text - (size_t)n, ": %s", old);
+    one_line(err->text);
+    return err->status;
+}
+
+const char *k3_error_text(const k3_error *err) {
+    return err ? err->text : "";
+}
+
+const char *k3_status_name(k3_status status) {
+    switch (status) {
+    case K3_OK: return "success";
+    case K3_ERR_ARGUMENT: return "invalid argument";
+    case K3_ERR_MEMORY: return "out of memory";
+    case K3_ERR_IO: return "input/output error";
+    case K3_ERR_FORMAT: return "malformed file";
+    case K3_ERR_UNSUPPORTED: return "not supported";
+    case K3_ERR_TOKEN: return "token id out of range";
+    case K3_ERR_NUMERIC: return "not a number";
+    case K3_ERR_CANCELLED: return "cancelled";
+    }
+    return "unknown status";
+}

@@ -1,0 +1,10 @@
+noinst_LTLIBRARIES += simd/libk3_scalar.la
+simd_libk3_scalar_la_SOURCES = simd/kernels.h simd/dispatch.c simd/scalar/scalar.c
+K3_SIMD_LIBS = simd/libk3_scalar.la
+
+if X86_64
+noinst_LTLIBRARIES += simd/libk3_avx2.la
+simd_libk3_avx2_la_SOURCES =
+simd_libk3_avx2_la_CFLAGS = $(AM_CFLAGS) $(AVX2_CFLAGS)
+K3_SIMD_LIBS += simd/libk3_avx2.la
+endif

@@ -1,0 +1,42 @@
+/* The plain C kernels: the reference for every other table. */
+#ifndef K3_SIMD_SCALAR_H
+#define K3_SIMD_SCALAR_H
+
+#include "simd/kernels.h"
+
+/* matmul.c */
+void k3_scalar_matmul_f32(const struct k3_matmul *m, const void *w, size_t ldw);
+void k3_scalar_matmul_bf16(const struct k3_matmul *m, const void *w, size_t ldw);
+void k3_scalar_matmul_f16(const struct k3_matmul *m, const void *w, size_t ldw);
+void k3_scalar_matmul_mxfp4(const struct k3_matmul *m, const uint8_t *packed, const uint8_t *scale);
+void k3_scalar_matmul_t_f32(const struct k3_matmul *m, const float *b, size_t ldb);
+/* widen.c */
+void k3_scalar_widen_bf16(float *y, const void *x, size_t n);
+void k3_scalar_widen_f16(float *y, const void *x, size_t n);
+void k3_scalar_dequant_mxfp4(float *y, const uint8_t *packed, const uint8_t *scale, size_t n);
+/* norm.c */
+void k3_scalar_rms_norm(float *y, const float *x, const float *w, float eps, size_t n);
+void k3_scalar_gated_rms_norm(float *y, const float *x, const float *w, const float *gate, float eps, size_t n);
+void k3_scalar_l2_norm(float *y, const float *x, float scale, size_t n);
+/* elementwise.c */
+void k3_scalar_situ_glu(float *y, const float *gate, const float *up, float beta, float linear_beta, size_t n);
+void k3_scalar_silu_glu(float *y, const float *gate, const float *up, size_t n);
+void k3_scalar_sigmoid(float *y, const float *x, size_t n);
+void k3_scalar_sigmoid_mul(float *y, const float *x, const float *gate, size_t n);
+void k3_scalar_exp(float *y, const float *x, size_t n);
+void k3_scalar_add(float *y, const float *x, size_t n);
+void k3_scalar_mul(float *y, const float *x, size_t n);
+void k3_scalar_scale(float *y, float a, size_t n);
+bool k3_scalar_all_finite(const float *x, size_t n);
+/* kda.c */
+void k3_scalar_kda_gate_bounded(float *g, const float *z, const float *bias, float a, float lower_bound, size_t n);
+void k3_scalar_kda_gate_softplus(float *g, const float *z, const float *bias, float a, size_t n);
+void k3_scalar_short_conv(const struct k3_short_conv *c);
+void k3_scalar_kda_step(const struct k3_kda_step *s);
+/* attn_res.c */
+void k3_scalar_dot_square(const float *v, const float *s, size_t n, float *dot, float *square);
+void k3_scalar_weighted_sum(float *y, const float *const *v, const float *p, size_t count, size_t n);
+/* softmax.c */
+float k3_scalar_softmax_tile(float *scores, size_t n, float *max, float *sum);
+
+#endif
