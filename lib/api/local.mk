@@ -1,1 +1,3 @@
-K3_APIS =
+K3_APIS = \
+  lib/api/checkpoint.h \
+  lib/api/model.c

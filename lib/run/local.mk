@@ -1,1 +1,2 @@
-K3_RUN =
+K3_RUN = \
+  lib/run/session.c lib/run/session.h
