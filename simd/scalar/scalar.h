@@ -19,6 +19,7 @@ void k3_scalar_rms_norm(float *y, const float *x, const float *w, float eps, siz
 void k3_scalar_gated_rms_norm(float *y, const float *x, const float *w, const float *gate, float eps, size_t n);
 void k3_scalar_l2_norm(float *y, const float *x, float scale, size_t n);
 /* elementwise.c */
+float k3_scalar_sigmoid1(float x);
 void k3_scalar_situ_glu(float *y, const float *gate, const float *up, float beta, float linear_beta, size_t n);
 void k3_scalar_silu_glu(float *y, const float *gate, const float *up, size_t n);
 void k3_scalar_sigmoid(float *y, const float *x, size_t n);
