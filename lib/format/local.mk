@@ -1,1 +1,7 @@
 K3_FORMAT =
+K3_FORMAT += \
+  lib/format/utf8.c lib/format/utf8.h \
+  lib/format/tokenizer.c lib/format/tokenizer.h \
+  lib/format/tokenizer_file.c lib/format/tokenizer_special.c \
+  lib/format/tokenizer_pieces.c lib/format/tokenizer_merge.c \
+  lib/format/decoder.c
