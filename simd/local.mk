@@ -5,7 +5,8 @@ K3_SIMD_LIBS = simd/libk3_scalar.la
 
 if X86_64
 noinst_LTLIBRARIES += simd/libk3_avx2.la
-simd_libk3_avx2_la_SOURCES =
+simd_libk3_avx2_la_SOURCES = simd/avx2/avx2.h simd/avx2/avx2.c simd/avx2/math.h simd/avx2/lanes.h \
+  simd/avx2/norm.c simd/avx2/elementwise.c simd/avx2/kda.c simd/avx2/attn_res.c simd/avx2/softmax.c
 simd_libk3_avx2_la_CFLAGS = $(AM_CFLAGS) $(AVX2_CFLAGS)
 K3_SIMD_LIBS += simd/libk3_avx2.la
 endif

@@ -1,0 +1,32 @@
+/* The AVX2 + FMA + F16C kernels. */
+#ifndef K3_SIMD_AVX2_H
+#define K3_SIMD_AVX2_H
+
+#include "simd/kernels.h"
+
+/* norm.c */
+void k3_avx2_rms_norm(float *y, const float *x, const float *w, float eps, size_t n);
+void k3_avx2_gated_rms_norm(float *y, const float *x, const float *w, const float *gate, float eps, size_t n);
+void k3_avx2_l2_norm(float *y, const float *x, float scale, size_t n);
+/* elementwise.c */
+void k3_avx2_situ_glu(float *y, const float *gate, const float *up, float beta, float linear_beta, size_t n);
+void k3_avx2_silu_glu(float *y, const float *gate, const float *up, size_t n);
+void k3_avx2_sigmoid(float *y, const float *x, size_t n);
+void k3_avx2_sigmoid_mul(float *y, const float *x, const float *gate, size_t n);
+void k3_avx2_exp(float *y, const float *x, size_t n);
+void k3_avx2_add(float *y, const float *x, size_t n);
+void k3_avx2_mul(float *y, const float *x, size_t n);
+void k3_avx2_scale(float *y, float a, size_t n);
+bool k3_avx2_all_finite(const float *x, size_t n);
+/* kda.c */
+void k3_avx2_kda_gate_bounded(float *g, const float *z, const float *bias, float a, float lower_bound, size_t n);
+void k3_avx2_kda_gate_softplus(float *g, const float *z, const float *bias, float a, size_t n);
+void k3_avx2_short_conv(const struct k3_short_conv *c);
+void k3_avx2_kda_step(const struct k3_kda_step *s);
+/* attn_res.c */
+void k3_avx2_dot_square(const float *v, const float *s, size_t n, float *dot, float *square);
+void k3_avx2_weighted_sum(float *y, const float *const *v, const float *p, size_t count, size_t n);
+/* softmax.c */
+float k3_avx2_softmax_tile(float *scores, size_t n, float *max, float *sum);
+
+#endif
