@@ -1,1 +1,18 @@
-# cli
+# The program: nothing but the public header, Jansson (--json) and the C library.
+EXTRA_PROGRAMS += k3
+k3_SOURCES = \
+  cli/main.c cli/command.h \
+  cli/message.c cli/message.h \
+  cli/options.c cli/options.h \
+  cli/numbers.c cli/numbers.h \
+  cli/input.c cli/input.h \
+  cli/output.c cli/output.h \
+  cli/json.c cli/json.h \
+  cli/progress.c cli/progress.h \
+  cli/interrupt.c cli/interrupt.h \
+  cli/clock.h \
+  cli/bandwidth.c cli/bandwidth.h \
+  cli/generate.c cli/generate.h \
+  cli/run.c cli/logits.c cli/inspect.c cli/bench.c
+k3_CPPFLAGS = -I$(top_srcdir)/include
+k3_LDADD = lib/libk3.la $(JANSSON_LIBS)
