@@ -253,6 +253,7 @@ K3_API k3_status k3_decoder_finish(k3_decoder *d, const char **text, size_t *len
 
 typedef struct k3_sampler k3_sampler;
 
+/* Applied in this order, each to what the one before left: temperature, top_k, top_p, min_p. */
 typedef struct k3_sampler_options {
     size_t size;       /* set by k3_sampler_options_init */
     float temperature; /* 1; 0 takes the most likely id, the lowest on ties */
@@ -264,14 +265,15 @@ typedef struct k3_sampler_options {
 
 K3_API void k3_sampler_options_init(k3_sampler_options *options);
 
-/* Errors: K3_ERR_ARGUMENT (an option out of range). */
+/* options may be NULL.  Errors: K3_ERR_ARGUMENT (an option out of range); K3_ERR_MEMORY. */
 K3_API k3_status k3_sampler_new(const k3_sampler_options *options, k3_sampler **out, k3_error *err);
 K3_API void k3_sampler_free(k3_sampler *s);
 
 /* Never pick these ids (a copy is kept; replaces an earlier list). */
 K3_API k3_status k3_sampler_ban(k3_sampler *s, const int32_t *ids, size_t n, k3_error *err);
 
-/* Picks an id from logits [n].  Errors: K3_ERR_NUMERIC (a NaN, or nothing left to pick from). */
+/* Picks an id from logits [n].  Minus infinity is never picked.
+ * Errors: K3_ERR_NUMERIC (a NaN or plus infinity, or nothing left to pick from). */
 K3_API k3_status k3_sampler_pick(k3_sampler *s, const float *logits, size_t n, int32_t *id,
                                  k3_error *err);
 
