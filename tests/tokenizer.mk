@@ -10,4 +10,8 @@ tests_decoder_SOURCES = tests/decoder.c tests/vocabulary.h
 tests_decoder_LDADD = $(K3_TEST_LIBS)
 tests_sampler_SOURCES = tests/sampler.c
 tests_sampler_LDADD = $(K3_TEST_LIBS)
-EXTRA_DIST += tests/data/tokenizer/vectors.json
+EXTRA_DIST += \
+  tools/make_tokenizer.py \
+  tests/data/tokenizer/vectors.json \
+  tests/data/tokenizer/256/tiktoken.model tests/data/tokenizer/256/tokenizer_config.json \
+  tests/data/tokenizer/744/tiktoken.model tests/data/tokenizer/744/tokenizer_config.json

@@ -281,6 +281,29 @@ START_TEST(directories) {
 }
 END_TEST
 
+/* What tools/make_tokenizer.py wrote. */
+START_TEST(made_tokenizers) {
+    static const uint32_t bases[] = {256, 744};
+    for (size_t i = 0; i < 2; i++) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s/tests/data/tokenizer/%u", getenv("K3_SRCDIR"), bases[i]);
+        k3_tokenizer *t = NULL;
+        k3_error err = {0};
+        k3_status status = k3_tokenizer_open(path, &t, &err);
+        ck_assert_msg(status == K3_OK, "%s", err.text);
+        ck_assert_uint_eq(k3_tokenizer_vocab_size(t), bases[i] + 256);
+        ck_assert_int_eq(k3_tokenizer_special(t, "<|end_of_msg|>"), (int32_t)bases[i] + 2);
+        ck_assert_int_eq(k3_tokenizer_special(t, "[PAD]"), (int32_t)bases[i] + 255);
+        int32_t *ids;
+        size_t n;
+        ck_assert_int_eq(k3_tokenizer_encode(t, " morning", 8, 0, &ids, &n, NULL), K3_OK);
+        ck_assert_uint_eq(n, bases[i] == 256 ? 8 : 1);
+        k3_free(ids);
+        k3_tokenizer_close(t);
+    }
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("tokenizer files");
     TCase *files = tcase_create("files"), *directory = tcase_create("directories");
@@ -291,6 +314,7 @@ int main(void) {
     tcase_add_test(files, ranks_in_any_order);
     tcase_add_test(files, bad_configs_are_refused);
     tcase_add_test(files, configs_without_names);
+    tcase_add_test(files, made_tokenizers);
     tcase_add_checked_fixture(directory, make_dir, remove_dir);
     tcase_add_test(directory, directories);
     suite_add_tcase(suite, files);
