@@ -1,5 +1,6 @@
 noinst_LTLIBRARIES += simd/libk3_scalar.la
 simd_libk3_scalar_la_SOURCES = simd/kernels.h simd/dispatch.c simd/scalar/scalar.h simd/scalar/scalar.c \
+  simd/scalar/matmul.c simd/scalar/widen.c \
   simd/scalar/norm.c simd/scalar/elementwise.c simd/scalar/kda.c simd/scalar/attn_res.c simd/scalar/softmax.c
 K3_SIMD_LIBS = simd/libk3_scalar.la
 
