@@ -68,10 +68,12 @@ int input_ids(const char *option, const char *list, int32_t **ids, size_t *n) {
     return CLI_OK;
 }
 
-int input_check_ids(const char *what, const int32_t *ids, size_t n, uint32_t vocab) {
-    for (size_t i = 0; i < n; i++)
-        if (ids[i] < 0 || (uint32_t)ids[i] >= vocab)
-            return fail_usage("%s: id %" PRId32 " at place %zu is outside the model's vocabulary of %" PRIu32, what, ids[i],
-                              i + 1, vocab);
+int input_check_ids(const char *option, const int32_t *ids, size_t n, uint32_t vocab) {
+    for (size_t i = 0; i < n; i++) {
+        if (ids[i] >= 0 && (uint32_t)ids[i] < vocab) continue;
+        say("%s: id %" PRId32 " at place %zu is outside the model's vocabulary of %" PRIu32, option ? option : "prompt",
+            ids[i], i + 1, vocab);
+        return option ? CLI_USAGE : CLI_FAILED;
+    }
     return CLI_OK;
 }

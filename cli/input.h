@@ -11,7 +11,8 @@ int input_file(const char *path, char **text, size_t *n);
 /* "1,2,3", "1 2 3" or "@FILE" ("@-": stdin), at least one id.  *ids: free() it. */
 int input_ids(const char *option, const char *list, int32_t **ids, size_t *n);
 
-/* Checks that all ids are below `vocab`; `what` names them in the message. */
-int input_check_ids(const char *what, const int32_t *ids, size_t n, uint32_t vocab);
+/* Checks that all ids are below `vocab`.  option: where they were given; NULL: the checkpoint's tokenizer made them of
+ * the prompt, so it is the checkpoint that is wrong. */
+int input_check_ids(const char *option, const int32_t *ids, size_t n, uint32_t vocab);
 
 #endif

@@ -183,7 +183,7 @@ static int check_first(struct run *r) {
     k3_checkpoint_close(checkpoint);
     code = open_tokenizer(r);
     if (!code && !given) code = encode_prompt(r);
-    if (!code) code = input_check_ids(given ? "--ids" : "prompt", prompt_ids(r), r->prompt_count, vocab);
+    if (!code) code = input_check_ids(given ? "--ids" : NULL, prompt_ids(r), r->prompt_count, vocab);
     if (!code && k3_sampler_new(&r->sampling, &r->sampler, &err)) code = fail_library(&err);
     return code;
 }
