@@ -142,10 +142,8 @@ K3_INLINE void write_rows(const struct panel *p, size_t row, size_t rows) {
         r.decay[i] = _mm256_set1_ps(p->s->decay[row + i]);
         r.q[i] = _mm256_set1_ps(p->s->q[row + i]);
     }
-    for (size_t j = 0; j < whole; j += 8)
-        write_columns(state + j, ld, p->u + j, p->o + j, &r, rows, 8);
-    if (whole < p->columns)
-        write_columns(state + whole, ld, p->u + whole, p->o + whole, &r, rows, p->columns - whole);
+    for (size_t j = 0; j < whole; j += 8) write_columns(state + j, ld, p->u + j, p->o + j, &r, rows, 8);
+    if (whole < p->columns) write_columns(state + whole, ld, p->u + whole, p->o + whole, &r, rows, p->columns - whole);
 }
 
 static void step(const struct panel *p, const float *v) {
