@@ -250,6 +250,22 @@ START_TEST(cuts_equal_sorting) {
 }
 END_TEST
 
+/* min_p one float below and above e^-x: shows errors of the sampler's own exp from 1e-7 on. */
+START_TEST(exponentials) {
+    for (int i = 1; i <= 24; i++) {
+        float two[2] = {5, 5 - (float)i * 0.21f};
+        float p = (float)exp((double)two[1] - (double)two[0]);
+        for (int above = 0; above < 2; above++) {
+            k3_sampler *s = sampler(1, 0, 1, nextafterf(p, (float)above), (uint64_t)i);
+            int second = 0;
+            for (int k = 0; k < 2000; k++) second += pick(s, two, 2) == 1;
+            ck_assert_msg((second > 0) == !above, "e^%g", (double)two[1] - (double)two[0]);
+            k3_sampler_free(s);
+        }
+    }
+}
+END_TEST
+
 /* ---- how often ---- */
 
 /* Pearson's statistic over ids whose expectation is `p`; about its degrees of freedom if all is well. */
@@ -337,6 +353,7 @@ int main(void) {
     tcase_add_test(all, nothing_left);
     tcase_add_test(all, banned_ids);
     tcase_add_test(all, cuts_equal_sorting);
+    tcase_add_test(all, exponentials);
     tcase_add_test(all, distributions);
     tcase_add_test(all, seeds);
     tcase_add_test(all, sizes_may_change);

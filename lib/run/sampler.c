@@ -4,8 +4,8 @@
  * the one before left.  With logits sorted from high to low (equal ones by id) each of them keeps a prefix,
  * so a cut is one logit and one id, and finding it needs buckets, not a sort.
  *
- * The same seed gives the same ids on every machine: nothing but additions, multiplications and divisions
- * of doubles in a fixed order, and an exp of our own made of them (libm's differ in the last bit). */
+ * The same seed gives the same ids on every machine: nothing but additions and multiplications of
+ * doubles in a fixed order, and an exp of our own made of them (those of libm differ in the last bit). */
 #include <k3/k3.h>
 
 #include <math.h>
@@ -19,13 +19,14 @@
 #define DEPTH 50.0 /* an id e^-50 times as likely as the best one cannot be picked: a draw has 53 bits */
 
 struct candidate {
-    double weight; /* e^((logit - best) / temperature) */
+    double weight; /* e^((logit - best) / temperature): 1 for the best one */
     float logit;
     int32_t id;
 };
 
 struct k3_sampler {
     k3_sampler_options options;
+    double coldness; /* 1 / temperature; finite for the smallest float too */
     uint64_t random[4];
     int32_t *banned; /* ascending */
     size_t banned_count;
@@ -62,21 +63,22 @@ static double draw(k3_sampler *s) {
     return (double)(result >> 11) * 0x1p-53;
 }
 
-/* e^x for x in [-DEPTH, 0]: 2^k e^r with |r| <= ln(2) / 2, and the series to r^13, whose rest is below 2^-56. */
+/* e^x for x in [-DEPTH, 0]: 2^k e^r with |r| <= ln(2) / 2, and the series to r^13, whose rest is below 2^-56,
+ * even and odd powers apart so that a CPU can work on both at once. */
 static double exp_fixed(double x) {
-    static const double inverse[] = {1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880,
-                                     1.0 / 40320,      1.0 / 5040,      1.0 / 720,      1.0 / 120,     1.0 / 24,
-                                     1.0 / 6,          0.5,             1.0,            1.0};
     int k = (int)(x * 1.4426950408889634 - 0.5); /* truncates towards zero: the nearest, for x <= 0 */
     double r = x - k * 0x1.62e42fee00000p-1;     /* ln(2) in two parts, the first of few bits: exact */
     r -= k * 0x1.a39ef35793c76p-33;
-    double sum = inverse[0];
-    for (size_t i = 1; i < sizeof inverse / sizeof *inverse; i++) sum = sum * r + inverse[i];
+    double q = r * r, even, odd;
+    even = ((((q * (1.0 / 479001600) + 1.0 / 3628800) * q + 1.0 / 40320) * q + 1.0 / 720) * q + 1.0 / 24) * q;
+    even = (even + 1.0 / 2) * q + 1;
+    odd = ((((q * (1.0 / 6227020800) + 1.0 / 39916800) * q + 1.0 / 362880) * q + 1.0 / 5040) * q + 1.0 / 120) * q;
+    odd = (odd + 1.0 / 6) * q + 1;
     union {
         uint64_t bits;
         double value;
     } scale = {.bits = (uint64_t)(1023 + k) << 52};
-    return sum * scale.value;
+    return (even + odd * r) * scale.value;
 }
 
 /* ---- making one ---- */
@@ -108,6 +110,7 @@ k3_status k3_sampler_new(const k3_sampler_options *options, k3_sampler **out, k3
     k3_sampler *s = calloc(1, sizeof *s);
     if (!s) return k3_fail(err, K3_ERR_MEMORY, "no memory for a sampler");
     s->options = o;
+    s->coldness = 1.0 / o.temperature; /* not used where the temperature is 0 */
     seed(s, o.seed);
     *out = s;
     return K3_OK;
@@ -186,13 +189,12 @@ static k3_status gather(k3_sampler *s, const float *logits, size_t n, float best
         s->heap = room + n;
         s->capacity = n;
     }
-    double temperature = s->options.temperature;
     size_t ban = 0;
     s->count = 0;
     for (size_t begin = 0, end; begin < n; begin = end) {
         end = allowed_range(s, &ban, &begin, n);
         for (size_t i = begin; i < end; i++) {
-            double x = ((double)logits[i] - (double)best) / temperature;
+            double x = ((double)logits[i] - (double)best) * s->coldness;
             if (x >= -DEPTH) s->candidates[s->count++] = (struct candidate){exp_fixed(x), logits[i], (int32_t)i};
         }
     }
@@ -216,8 +218,7 @@ static void sift_down(struct candidate *heap, size_t n, size_t i) {
 
 /* Equal logits share a bucket, and a lower logit is never in an earlier one. */
 static size_t bucket_of(const k3_sampler *s, const struct candidate *c, float best) {
-    double x = ((double)best - (double)c->logit) / s->options.temperature;
-    size_t i = (size_t)(x * (BUCKETS / DEPTH));
+    size_t i = (size_t)(((double)best - (double)c->logit) * s->coldness * (BUCKETS / DEPTH));
     return i < BUCKETS ? i : BUCKETS - 1;
 }
 
