@@ -59,7 +59,7 @@ struct bench {
     uint64_t *threads; /* [rows]; NULL: one row with the default */
     size_t rows;
     struct row *row;
-    int32_t *ids; /* [prompt + decode] */
+    int32_t *ids;     /* [prompt + decode] */
     double *measured; /* [3, repeat]: prompt, decode, read */
     struct bandwidth bandwidth;
     uint64_t token_bytes;
@@ -226,15 +226,17 @@ static json_t *make_json(const struct bench *b) {
     json_t *rows = json_array();
     for (size_t i = 0; rows && i < b->rows; i++) {
         const struct row *r = &b->row[i];
-        json_array_append_new(rows, json_pack("{s:i, s:f, s:o, s:o, s:o, s:f, s:f}", "threads", r->threads, "load_seconds",
-                                              r->load_seconds, "prompt_tokens_per_second", spread_json(&r->prompt),
-                                              "decode_tokens_per_second", spread_json(&r->decode),
-                                              "read_bytes_per_second", spread_json(&r->read), "decode_bytes_per_second",
-                                              r->decode.median * (double)b->token_bytes, "share", r->share));
+        json_t *row = json_pack("{s:i, s:f, s:o, s:o, s:o, s:f, s:f}", "threads", r->threads, "load_seconds",
+                                r->load_seconds, "prompt_tokens_per_second", spread_json(&r->prompt),
+                                "decode_tokens_per_second", spread_json(&r->decode), "read_bytes_per_second",
+                                spread_json(&r->read), "decode_bytes_per_second",
+                                r->decode.median * (double)b->token_bytes, "share", r->share);
+        json_array_append_new(rows, row);
     }
-    return json_pack("{s:o, s:s, s:I, s:I, s:I, s:I, s:o}", "model", json_text(b->common.model, strlen(b->common.model)),
-                     "isa", b->isa, "prompt_tokens", (json_int_t)b->prompt, "decode_tokens", (json_int_t)b->decode,
-                     "repeat", (json_int_t)b->repeat, "token_bytes", (json_int_t)b->token_bytes, "rows", rows);
+    return json_pack("{s:o, s:s, s:I, s:I, s:I, s:I, s:o}", "model",
+                     json_text(b->common.model, strlen(b->common.model)), "isa", b->isa, "prompt_tokens",
+                     (json_int_t)b->prompt, "decode_tokens", (json_int_t)b->decode, "repeat", (json_int_t)b->repeat,
+                     "token_bytes", (json_int_t)b->token_bytes, "rows", rows);
 }
 
 static int run(struct bench *b) {

@@ -30,7 +30,7 @@ struct generation {
     bool output_failed; /* stdout would take no more; said already */
     k3_error err;       /* where stop is STOP_ERROR */
     size_t prompt_fed;
-    uint64_t decode_steps;              /* ids fed one by one after the prompt */
+    uint64_t decode_steps; /* ids fed one by one after the prompt */
     double prompt_seconds, decode_seconds;
 };
 

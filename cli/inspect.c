@@ -113,9 +113,9 @@ static int print_tensor(const k3_tensor_info *t, const char *name) {
 static int print_tensor_json(const k3_tensor_info *t, bool first) {
     json_t *shape = json_array();
     for (uint32_t i = 0; shape && i < t->rank; i++) json_array_append_new(shape, json_integer((json_int_t)t->shape[i]));
-    json_t *o = json_pack("{s:o, s:s, s:o, s:o, s:I, s:I}", "name", json_text(t->name, t->name_length), "dtype", t->dtype,
-                          "shape", shape, "file", json_text(t->file, strlen(t->file)), "offset", (json_int_t)t->offset,
-                          "bytes", (json_int_t)t->bytes);
+    json_t *o = json_pack("{s:o, s:s, s:o, s:o, s:I, s:I}", "name", json_text(t->name, t->name_length), "dtype",
+                          t->dtype, "shape", shape, "file", json_text(t->file, strlen(t->file)), "offset",
+                          (json_int_t)t->offset, "bytes", (json_int_t)t->bytes);
     int code = first ? CLI_OK : output_text(", ", 2);
     return code ? code : json_print_part(o, 0);
 }

@@ -121,7 +121,8 @@ static int make_room(struct logits *l) {
     if (__builtin_mul_overflow(longest, row, &bytes)) bytes = UINT64_MAX;
     if (bytes <= free_bytes) l->rows = malloc((size_t)bytes);
     if (l->rows) return CLI_OK;
-    return fail("the logits of a piece of %" PRIu64 " ids need %s of memory and %s are left: feed less at once with --split",
+    return fail("the logits of a piece of %" PRIu64
+                " ids need %s of memory and %s are left: feed less at once with --split",
                 longest, number_human(bytes, need), number_human(free_bytes, left));
 }
 

@@ -36,8 +36,8 @@ static const struct {
 
 static int print_version(void) {
     char line[64];
-    int n = snprintf(line, sizeof line, "k3 %d.%d.%d (libk3 %s)\n", K3_VERSION_MAJOR, K3_VERSION_MINOR, K3_VERSION_PATCH,
-                     k3_version());
+    int n = snprintf(line, sizeof line, "k3 %d.%d.%d (libk3 %s)\n", K3_VERSION_MAJOR, K3_VERSION_MINOR,
+                     K3_VERSION_PATCH, k3_version());
     return output_text(line, (size_t)n);
 }
 

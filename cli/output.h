@@ -18,8 +18,8 @@ struct output_file {
     int fd;
 };
 
-/* Until output_file_finish or output_file_drop, SIGINT, SIGTERM and SIGHUP remove the temporary file before they end the
- * program; so only one file may be open at a time. */
+/* Until output_file_finish or output_file_drop, SIGINT, SIGTERM and SIGHUP remove the temporary file before they end
+ * the program; so only one file may be open at a time. */
 int output_file_open(struct output_file *f, const char *path);
 int output_file_write(struct output_file *f, const void *data, size_t bytes);
 int output_file_finish(struct output_file *f);

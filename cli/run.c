@@ -39,7 +39,15 @@ static const char help[] =
     "Stops at the model's end-of-text tokens or after N tokens.  An interrupt (^C) ends it with what\n"
     "was made so far, exit code 130; a second one at once.\n";
 
-enum { OPTION_IDS = OPTION_OWN, OPTION_SPECIAL, OPTION_TEMPERATURE, OPTION_TOP_K, OPTION_TOP_P, OPTION_MIN_P, OPTION_SEED };
+enum {
+    OPTION_IDS = OPTION_OWN,
+    OPTION_SPECIAL,
+    OPTION_TEMPERATURE,
+    OPTION_TOP_K,
+    OPTION_TOP_P,
+    OPTION_MIN_P,
+    OPTION_SEED
+};
 
 static const struct option option_list[] = {
     {"prompt", required_argument, NULL, 'p'},
@@ -254,7 +262,8 @@ static json_t *make_json(const struct run *r, const struct generation *g) {
                      json_text(r->common.model, strlen(r->common.model)), "prompt_ids",
                      json_ids(g->prompt, g->prompt_count), "ids", json_ids(g->ids, g->count), "text", text, "stop",
                      stop_name(g->stop), "stop_id", stop_id, "error", error, "seed", (json_int_t)r->sampling.seed,
-                     "threads", k3_model_threads(r->model), "isa", k3_model_isa(r->model), "timings", make_timings(r, g));
+                     "threads", k3_model_threads(r->model), "isa", k3_model_isa(r->model), "timings",
+                     make_timings(r, g));
 }
 
 static int report(const struct run *r, const struct generation *g) {

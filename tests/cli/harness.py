@@ -130,6 +130,13 @@ def test(function):
     return function
 
 
+def finish(checks, failures, errors):
+    """Prints the counts as Check does, and exits."""
+    percent = 100 * (checks - failures - errors) // max(checks, 1)
+    print("%d%%: Checks: %d, Failures: %d, Errors: %d" % (percent, checks, failures, errors))
+    sys.exit(1 if failures or errors or not checks else 0)
+
+
 def main():
     """Runs every @test and counts as Check does."""
     failures = errors = 0
@@ -144,6 +151,4 @@ def main():
             errors += 1
             print("ERROR %s" % function.__name__)
             traceback.print_exc(file=sys.stdout)
-    good = len(TESTS) - failures - errors
-    print("%d%%: Checks: %d, Failures: %d, Errors: %d" % (100 * good // max(len(TESTS), 1), len(TESTS), failures, errors))
-    sys.exit(1 if failures or errors else 0)
+    finish(len(TESTS), failures, errors)

@@ -41,15 +41,17 @@ def sizes_add_up():
         assert j["tensors"] == len(want)
         assert j["total_bytes"] == sum(b for _, _, b in want.values()) == sum(j["bytes"].values()), (name, j)
         for family, pattern in FAMILY.items():
-            assert j["bytes"][family] == sum(b for n, (_, _, b) in want.items() if re.search(pattern, n)), (name, family)
+            size = sum(b for n, (_, _, b) in want.items() if re.search(pattern, n))
+            assert j["bytes"][family] == size, (name, family, size)
 
 
 @test
 def shape_of_k3_tiny():
     j = k3("inspect", golden(), "--json").json()
     for key, value in {"architecture": "kimi_k3", "layers": 13, "kda_layers": 9, "mla_layers": 4, "moe_layers": 12,
-                       "hidden_size": 128, "vocab_size": 512, "experts": 16, "experts_per_token": 4, "shared_experts": 2,
-                       "latent_size": 64, "attn_res_block_size": 3, "shards": 14, "quantized": True}.items():
+                       "hidden_size": 128, "vocab_size": 512, "experts": 16, "experts_per_token": 4,
+                       "shared_experts": 2, "latent_size": 64, "attn_res_block_size": 3, "shards": 14,
+                       "quantized": True}.items():
         assert j[key] == value, (key, j[key])
     assert j["bytes"]["ignored"] == 0
     # a token reads every byte but the embedding (one row of it) and the experts (4 of 16)

@@ -5,8 +5,8 @@ import signal
 import subprocess
 import time
 
-from harness import (K3, TIMEOUT, copy_model, expected, floats, fresh_directory, golden, goldens, ids_text, k3, main, start,
-                     test)
+from harness import (TIMEOUT, copy_model, expected, floats, fresh_directory, golden, goldens, ids_text, k3, main,
+                     start, test)
 
 
 def logits(model, ids, *more, out=None):

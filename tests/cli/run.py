@@ -48,7 +48,8 @@ def json_has_all_of_it():
     assert j["stop"] == "length" and j["seed"] == 7 and j["text"] is None and j["error"] is None
     t = j["timings"]
     assert t["prompt_tokens"] == 48 and t["decode_tokens"] == len(j["ids"]) - 1
-    for key in ("load_seconds", "prompt_seconds", "decode_seconds", "prompt_tokens_per_second", "decode_tokens_per_second"):
+    for key in ("load_seconds", "prompt_seconds", "decode_seconds", "prompt_tokens_per_second",
+                "decode_tokens_per_second"):
         assert t[key] > 0, key
 
 

@@ -1,8 +1,9 @@
 """The table of hostile and broken inputs: how a copy of k3-tiny is broken, which commands meet it, how they must end.
 
-A breaking function gets the Model and may return more names for the command lines ({model}, {temp} and {golden} are there).
+Command lines may name {model}, the broken copy, and {temp}, an empty directory.
 exit 0 stands for odd inputs that are valid.
 """
+import base64
 import json
 import os
 import struct
@@ -25,7 +26,7 @@ CASES = []
 class Case:
     def __init__(self, name, pattern, breaks, code, commands, stdin):
         self.name, self.pattern, self.code, self.commands, self.stdin = name, pattern, code, commands, stdin
-        self.breaks = (lambda model, place: breaks(model)) if breaks else None
+        self.breaks = breaks or (lambda model: None)
 
 
 def case(name, pattern, code=1, commands=(INSPECT, RUN), stdin=b""):
@@ -45,8 +46,8 @@ def line(name, pattern, *args, code=2, stdin=b""):
 
 def config(name, pattern, code=1, **fields):
     """A case that sets fields of config.json."""
-    CASES.append(Case("config: " + name, r"config\.json.*" + pattern if code else "", lambda m: m.config(**fields), code,
-                      (INSPECT, RUN), b""))
+    whole = r"config\.json.*" + pattern if code else ""
+    CASES.append(Case("config: " + name, whole, lambda m: m.config(**fields), code, (INSPECT, RUN), b""))
 
 
 # -- the directory --------------------------------------------------------------------------------------------------
@@ -337,7 +338,11 @@ def _(m):
 
 
 def tensor_case(name, pattern, tensor=Q_PROJ, shard=2, code=1, **fields):
-    CASES.append(Case("tensor: " + name, pattern, lambda m: m.tensor(shard, tensor, **fields), code, (INSPECT, RUN), b""))
+
+    def breaks(m):
+        m.tensor(shard, tensor, **fields)
+
+    CASES.append(Case("tensor: " + name, pattern, breaks, code, (INSPECT, RUN), b""))
 
 
 Q = r"model-00002-of-000014\.safetensors.*q_proj\.weight|q_proj\.weight.*model-00002-of-000014\.safetensors"
@@ -519,14 +524,14 @@ def _(m):
 @case("tokenizer: a name twice", r"tokenizer_config\.json", commands=(TEXT,))
 def _(m):
     m.vocabulary()
-    m.write("tokenizer_config.json", json.dumps({"added_tokens_decoder": {i: {"content": "<x>"} for i in ("256", "257")}}))
+    names = {i: {"content": "<x>"} for i in ("256", "257")}
+    m.write("tokenizer_config.json", json.dumps({"added_tokens_decoder": names}))
 
 
 @case("tokenizer: more ids than the model", r"prompt: id 6\d\d .*512", commands=(TEXT,))
 def _(m):
     """Every pair with an H first is a token, from id 600 on the one that Hello starts with."""
     pairs = [bytes([72, i]) for i in range(256) if i != 101] + [bytes([73, i]) for i in range(100)]
-    import base64
     more = "".join("%s %d\n" % (base64.b64encode(p).decode(), 256 + i) for i, p in enumerate(pairs + [b"He"]))
     m.vocabulary(BYTES + more)
 
@@ -555,12 +560,12 @@ def with_vocabulary(m):
 
 
 def prompt_case(name, pattern, *args, code=2, stdin=b"", breaks=with_vocabulary):
-    CASES.append(Case("prompt: " + name, pattern, breaks, code, [["run", "{model}", "-n", "1", "--quiet", *args]], stdin))
+    command = ["run", "{model}", "-n", "1", "--quiet", *args]
+    CASES.append(Case("prompt: " + name, pattern, breaks, code, [command], stdin))
 
 
 def long_runs(m):
     """Tokens of 2, 4, ... 8192 letters a: a line of 3 MB becomes some 400 ids."""
-    import base64
     powers = "".join("%s %d\n" % (base64.b64encode(b"a" * 2 ** i).decode(), 255 + i) for i in range(1, 14))
     m.vocabulary(BYTES + powers)
 

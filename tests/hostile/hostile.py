@@ -1,5 +1,5 @@
-"""Runs the table of hostile and broken inputs (cases.py): each must end with its exit code and, where that is not 0, with
-one line on stderr that names the culprit; without a signal, a sanitizer's report, a hang or a memory bomb.
+"""Runs the table of hostile and broken inputs (cases.py): each must end with its exit code and, where that is not 0,
+with one line on stderr that names the culprit; without a signal, a sanitizer's report, a hang or a memory bomb.
 
 usage: hostile.py [PART OF A NAME]...   runs those cases only
 """
@@ -12,14 +12,14 @@ import threading
 
 import breaking  # first: it makes the harness importable
 from cases import CASES
-from harness import K3, SANITIZER, fresh_directory
+from harness import K3, SANITIZER, finish, fresh_directory
 
 LONGEST = 120  # seconds; a sanitized program on a busy machine is slow, a hang is for ever
 MOST_MEMORY = 1 << 30  # bytes of the largest process, a sanitizer's shadow included
 
 
 def run(args, stdin):
-    """(exit code, stdout, stderr, peak bytes); the code is negative for a signal, None where time ran out."""
+    """(exit code, stderr); the code is negative for a signal, None where time ran out."""
     p = subprocess.Popen([K3, *map(str, args)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     late = threading.Event()
 
@@ -30,10 +30,10 @@ def run(args, stdin):
     timer = threading.Timer(LONGEST, give_up)
     timer.start()
     try:
-        out, err = p.communicate(stdin)
+        _, err = p.communicate(stdin)
     finally:
         timer.cancel()
-    return (None if late.is_set() else p.returncode), out, err
+    return (None if late.is_set() else p.returncode), err
 
 
 def complaints(case, code, err):
@@ -65,15 +65,15 @@ def try_case(case):
     good = True
     model = breaking.Model()
     place = {"model": model.path, "temp": fresh_directory()}
-    more = case.breaks(model, place) if case.breaks else None
-    place.update(more or {})
+    case.breaks(model)
     for command in case.commands:
         args = [part.format(**place) for part in command]
-        code, _, err = run(args, case.stdin)
+        code, err = run(args, case.stdin)
         found = complaints(case, code, err)
         if found:
             good = False
-            print("FAILED %s: k3 %s: %s\n  stderr: %r" % (case.name, " ".join(args)[:300], "; ".join(found), err[:3000]))
+            print("FAILED %s: k3 %s: %s" % (case.name, " ".join(args)[:300], "; ".join(found)))
+            print("  stderr: %r" % err[:3000])
         elif os.environ.get("VERBOSE"):
             print("ok %s: %s" % (case.name, err.decode("utf-8", "replace").strip()))
     return good
@@ -88,9 +88,7 @@ def main():
         except Exception as e:  # the case itself could not be made
             errors += 1
             print("ERROR %s: %r" % (case.name, e))
-    good = len(chosen) - failures - errors
-    print("%d%%: Checks: %d, Failures: %d, Errors: %d" % (100 * good // max(len(chosen), 1), len(chosen), failures, errors))
-    sys.exit(1 if failures or errors or not chosen else 0)
+    finish(len(chosen), failures, errors)
 
 
 main()
