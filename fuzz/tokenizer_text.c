@@ -11,12 +11,14 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static k3_tokenizer *make(void) {
-    static const char *const tokens[] = {"th", " t", "he", " th", " the", "in", "aa", "aaaa", "  ", "中", "中文", "\n\n"};
+    static const char *const tokens[] = {"th", " t", "he", " th", " the", "in", "aa", "aaaa", "  ", "中",
+                                        "中文", "\n\n"};
     struct model_text m = model_of_bytes();
     k3_tokenizer *t = NULL;
     for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) model_token(&m, tokens[i], strlen(tokens[i]));
-    static const char config[] = "{\"added_tokens_decoder\": {\"268\": {\"content\": \"[B]\"}, \"269\": {\"content\": \"<|\"},"
-                                 "\"270\": {\"content\": \"<|o|>\"}, \"271\": {\"content\": \"a\"}}}";
+    static const char config[] = "{\"added_tokens_decoder\": {\"268\": {\"content\": \"[B]\"},"
+                                 "\"269\": {\"content\": \"<|\"}, \"270\": {\"content\": \"<|o|>\"},"
+                                 "\"271\": {\"content\": \"a\"}}}";
     if (k3_tokenizer_from_memory(m.s, m.n, config, sizeof config - 1, &t, NULL) != K3_OK) abort();
     free(m.s);
     return t;

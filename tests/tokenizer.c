@@ -150,7 +150,8 @@ START_TEST(parts_equal_the_reference) {
         size_t offset[61] = {0}, n = test_random(&state) % 61, ends[120];
         bool often_blank = test_random(&state) & 1;
         for (size_t i = 0; i < n; i++) {
-            c[i] = often_blank && test_random(&state) % 2 ? 0x2000 + test_random(&state) % 16 : random_character(&state);
+            bool blank = often_blank && test_random(&state) % 2;
+            c[i] = blank ? 0x2000 + test_random(&state) % 16 : random_character(&state);
             offset[i + 1] = offset[i] + put_utf8(text + offset[i], c[i]);
         }
         struct k3_caps caps = {1 + test_random(&state) % 40, 1 + test_random(&state) % 12};
@@ -275,7 +276,8 @@ END_TEST
 /* ---- the whole ---- */
 
 static const char config[] = "{\"added_tokens_decoder\": {"
-                             "\"262\": {\"content\": \"[BOS]\", \"special\": true}, \"263\": {\"content\": \"<|open|>\"},"
+                             "\"262\": {\"content\": \"[BOS]\", \"special\": true},"
+                             "\"263\": {\"content\": \"<|open|>\"},"
                              "\"264\": {\"content\": \"<|open|>>\"}, \"265\": {\"content\": \"中\"},"
                              "\"517\": {\"content\": \"[PAD]\"}}}";
 

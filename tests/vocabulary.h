@@ -67,9 +67,10 @@ static inline size_t put_utf8(char *s, uint32_t c) {
 
 /* A random character of the kinds that the tokenizer tells apart. */
 static inline uint32_t random_character(uint64_t *state) {
-    static const uint32_t picked[] = {'a', 'b', 'S', 'T', ' ', ' ', '\n', '\r', '\t', '\'', '1', '2', '!', '<', '|', '>',
-                                      0, 0x1c, 0x85, 0xa0, 0x17f, 0x2b0, 0x301, 0x3000, 0x3005, 0x3007, 0x4e2d, 0x6587,
-                                      0x2e80, 0x180e, 0x3042, 0x5d0, 0xfffd, 0x1f680, 0x200d, 0x1c5, 0xbd, 0x10ffff};
+    static const uint32_t picked[] = {
+        'a', 'b', 'S', 'T', ' ', ' ', '\n', '\r', '\t', '\'', '1', '2', '!', '<', '|', '>', 0, 0x1c, 0x85, 0xa0, 0x17f,
+        0x2b0, 0x301, 0x3000, 0x3005, 0x3007, 0x4e2d, 0x6587, 0x2e80, 0x180e, 0x3042, 0x5d0, 0xfffd, 0x1f680, 0x200d,
+        0x1c5, 0xbd, 0x10ffff};
     uint32_t c;
     switch (test_random(state) % 4) {
     case 0:
