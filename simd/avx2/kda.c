@@ -37,7 +37,9 @@ K3_INLINE __m256 silu(__m256 x) {
 /* Width 4, eight channels: the last three inputs stay in registers. */
 K3_INLINE void conv4(const struct k3_short_conv *c, size_t at, size_t lanes) {
     __m256 tap[4], p[4];
+    K3_UNROLL
     for (size_t j = 0; j < 4; j++) tap[j] = k3_load(c->taps + j * c->ld_taps + at, lanes);
+    K3_UNROLL
     for (size_t j = 0; j < 3; j++) p[j] = k3_load(c->tail + j * c->ld_tail + at, lanes);
     const float *x = c->x + at;
     float *y = c->y + at;
@@ -50,6 +52,7 @@ K3_INLINE void conv4(const struct k3_short_conv *c, size_t at, size_t lanes) {
         k3_store(y, lanes, silu(s));
         p[0] = p[1], p[1] = p[2], p[2] = p[3];
     }
+    K3_UNROLL
     for (size_t j = 0; j < 3; j++) k3_store(c->tail + j * c->ld_tail + at, lanes, p[j]);
 }
 
@@ -103,6 +106,7 @@ struct panel {
 /* sum += rows of (k decay)_i S_i, eight columns. */
 K3_INLINE void read_columns(const float *state, size_t ld, float *sum, const __m256 *k, size_t rows, size_t lanes) {
     __m256 s = k3_load(sum, lanes);
+    K3_UNROLL
     for (size_t i = 0; i < rows; i++) s = _mm256_fmadd_ps(k[i], k3_load(state + i * ld, lanes), s);
     k3_store(sum, lanes, s);
 }
@@ -111,6 +115,7 @@ K3_INLINE void read_rows(const struct panel *p, size_t row, size_t rows) {
     __m256 k[ROWS];
     size_t ld = p->s->v_dim, whole = p->columns / 8 * 8;
     const float *state = p->state + row * ld;
+    K3_UNROLL
     for (size_t i = 0; i < rows; i++) k[i] = _mm256_set1_ps(p->s->k[row + i] * p->s->decay[row + i]);
     for (size_t j = 0; j < whole; j += 8) read_columns(state + j, ld, p->u + j, k, rows, 8);
     if (whole < p->columns) read_columns(state + whole, ld, p->u + whole, k, rows, p->columns - whole);
@@ -124,6 +129,7 @@ struct rows {
 K3_INLINE void write_columns(float *state, size_t ld, const float *u, float *o, const struct rows *r, size_t rows,
                              size_t lanes) {
     __m256 uu = k3_load(u, lanes), oo = k3_load(o, lanes);
+    K3_UNROLL
     for (size_t i = 0; i < rows; i++) {
         __m256 s = _mm256_mul_ps(r->decay[i], k3_load(state + i * ld, lanes));
         s = _mm256_fmadd_ps(r->k[i], uu, s);
@@ -137,6 +143,7 @@ K3_INLINE void write_rows(const struct panel *p, size_t row, size_t rows) {
     struct rows r;
     size_t ld = p->s->v_dim, whole = p->columns / 8 * 8;
     float *state = p->state + row * ld;
+    K3_UNROLL
     for (size_t i = 0; i < rows; i++) {
         r.k[i] = _mm256_set1_ps(p->s->k[row + i]);
         r.decay[i] = _mm256_set1_ps(p->s->decay[row + i]);

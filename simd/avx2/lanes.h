@@ -8,6 +8,13 @@
 
 #define K3_INLINE static inline __attribute__((always_inline))
 
+/* Before a loop over an array of vectors, which then lives in registers. */
+#if defined __clang__
+#define K3_UNROLL _Pragma("unroll")
+#else
+#define K3_UNROLL _Pragma("GCC unroll 16")
+#endif
+
 /* All ones in the first n lanes, n <= 8. */
 K3_INLINE __m256i k3_mask(size_t n) {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
