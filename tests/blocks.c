@@ -181,6 +181,7 @@ static void fill_in(struct checkpoint_writer *w, size_t d, bool kda, bool moe) {
     }
     json_object_set_new(lin, "kda_layers", kda ? json_pack("[i]", 1) : json_array());
     json_object_set_new(lin, "full_attn_layers", kda ? json_array() : json_pack("[i]", 1));
+    json_object_set_new(w->config, "mla_use_nope", json_true());
     json_object_set_new(w->config, "model_type", json_string("kimi_linear"));
     json_object_set_new(w->config, "num_hidden_layers", json_integer(1));
     json_object_set_new(w->config, "hidden_size", json_integer((json_int_t)d));

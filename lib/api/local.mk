@@ -1,3 +1,3 @@
 K3_APIS = \
   lib/api/checkpoint.h \
-  lib/api/model.c
+  lib/api/checkpoint.c lib/api/model.c

@@ -177,7 +177,7 @@ static void read_kda(struct reader *r, struct k3_config *c) {
     if (c->gate_bounded && c->gate_lower_bound == 0)
         refuse(r, K3_ERR_FORMAT, "gate_lower_bound", "0 would never forget: a negative number is needed");
     c->full_rank_gate = boolean(r, "use_full_rank_gate", false);
-    if ((uint64_t)c->kda_heads * c->kda_head_dim > INT32_MAX)
+    if ((uint64_t)c->kda_heads * c->kda_head_dim * c->conv_width > INT32_MAX)
         refuse(r, K3_ERR_FORMAT, "num_heads", "%u heads of %u are too many", c->kda_heads, c->kda_head_dim);
     if (!r->status) read_layer_kinds(r, c);
 }

@@ -5,3 +5,4 @@ K3_FORMAT += \
   lib/format/tokenizer_file.c lib/format/tokenizer_special.c \
   lib/format/tokenizer_pieces.c lib/format/tokenizer_merge.c \
   lib/format/decoder.c
+K3_FORMAT += lib/format/config.c lib/format/config.h
