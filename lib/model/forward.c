@@ -132,6 +132,7 @@ static void head(struct k3_team *team, struct k3_step *s) {
     const struct k3_matrix *w = m->layout->head.type == K3_WEIGHT_NONE ? &m->layout->embedding : &m->layout->head;
     size_t first = s->tokens - s->logit_rows, begin, end, d = m->config->hidden_size, vocab = w->rows;
     pin(team, s, m->head, &s->matrix);
+    k3_team_barrier(team); /* the last tokens may be another thread's */
     k3_team_share(team, s->logit_rows, 1, &begin, &end);
     for (size_t t = first + begin; t < first + end; t++)
         enter(s, t, opened_blocks(m->config, m->config->layers), m->output_res, m->norm);
