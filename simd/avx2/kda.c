@@ -19,7 +19,7 @@ void k3_avx2_kda_gate_bounded(float *g, const float *z, const float *bias, float
 /* softplus(x) = max(x, 0) + log1p(e^-|x|): above 20 the second term is lost in rounding, as it should be. */
 K3_INLINE __m256 softplus(__m256 z, __m256 bias, const float *constants) {
     __m256 x = _mm256_add_ps(z, bias);
-    __m256 tail = k3_log1p(k3_exp(_mm256_or_ps(_mm256_set1_ps(-0.0f), x)));
+    __m256 tail = k3_log1p(k3_exp_to_89(_mm256_or_ps(_mm256_set1_ps(-0.0f), x)));
     __m256 y = _mm256_add_ps(_mm256_max_ps(_mm256_setzero_ps(), x), tail);
     return _mm256_mul_ps(_mm256_set1_ps(-constants[0]), y);
 }

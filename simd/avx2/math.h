@@ -22,24 +22,26 @@ static inline __m256 k3_reduce_expm1(__m256 x, __m256i *n) {
     /* ln 2 in two parts, of which n times the first is exact. */
     __m256 r = _mm256_fnmadd_ps(t, _mm256_set1_ps(0x1.62e400p-1f), x);
     r = _mm256_fnmadd_ps(t, _mm256_set1_ps(0x1.7f7d1cp-20f), r);
-    __m256 p = _mm256_set1_ps(1.9845878760e-04f);
-    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.3940637576e-03f));
-    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(8.3333893911e-03f));
-    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(4.1666360793e-02f));
-    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.6666666370e-01f));
-    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(5.0000000442e-01f));
+    __m256 r2 = _mm256_mul_ps(r, r); /* the polynomial in pairs: half the latency */
+    __m256 low = _mm256_fmadd_ps(_mm256_set1_ps(1.6666666370e-01f), r, _mm256_set1_ps(5.0000000442e-01f));
+    __m256 middle = _mm256_fmadd_ps(_mm256_set1_ps(8.3333893911e-03f), r, _mm256_set1_ps(4.1666360793e-02f));
+    __m256 high = _mm256_fmadd_ps(_mm256_set1_ps(1.9845878760e-04f), r, _mm256_set1_ps(1.3940637576e-03f));
     *n = _mm256_cvtps_epi32(t);
-    return _mm256_fmadd_ps(_mm256_mul_ps(r, r), p, r);
+    return _mm256_fmadd_ps(_mm256_fmadd_ps(_mm256_fmadd_ps(high, r2, middle), r2, low), r2, r);
 }
 
-/* e^x over the whole range: subnormals are rounded once, below them 0, above infinity. */
-static inline __m256 k3_exp(__m256 x) {
+/* e^x for x <= 89: subnormals are rounded once, below them 0. */
+static inline __m256 k3_exp_to_89(__m256 x) {
     __m256i n;
-    x = _mm256_min_ps(_mm256_set1_ps(89), x);
     x = _mm256_max_ps(_mm256_set1_ps(-105), x);
     __m256 e = _mm256_add_ps(_mm256_set1_ps(1), k3_reduce_expm1(x, &n));
     __m256i half = _mm256_srai_epi32(n, 1); /* 2^n itself may not be a float */
     return _mm256_mul_ps(_mm256_mul_ps(e, k3_pow2(half)), k3_pow2(_mm256_sub_epi32(n, half)));
+}
+
+/* e^x over the whole range; above it infinity. */
+static inline __m256 k3_exp(__m256 x) {
+    return k3_exp_to_89(_mm256_min_ps(_mm256_set1_ps(89), x));
 }
 
 /* A quotient not divided yet: several of them share one division. */
@@ -53,7 +55,7 @@ static inline __m256 k3_divide(struct k3_ratio r) {
 
 /* 1 / (1 + e^-x), or e^x / (1 + e^x) below 0: exp never sees a positive number.  den in [1, 2]. */
 static inline struct k3_ratio k3_sigmoid_ratio(__m256 x) {
-    __m256 one = _mm256_set1_ps(1), e = k3_exp(_mm256_or_ps(_mm256_set1_ps(-0.0f), x));
+    __m256 one = _mm256_set1_ps(1), e = k3_exp_to_89(_mm256_or_ps(_mm256_set1_ps(-0.0f), x));
     return (struct k3_ratio){_mm256_blendv_ps(one, e, x), _mm256_add_ps(one, e)};
 }
 
@@ -65,8 +67,7 @@ static inline struct k3_ratio k3_tanh_ratio(__m256 x) {
     a = _mm256_max_ps(_mm256_set1_ps(-40), a); /* there tanh is 1 already */
     __m256 p = k3_reduce_expm1(a, &n), scale = k3_pow2(n);
     __m256 m = _mm256_fmadd_ps(p, scale, _mm256_sub_ps(scale, _mm256_set1_ps(1)));
-    __m256 num = _mm256_xor_ps(_mm256_xor_ps(m, _mm256_set1_ps(-0.0f)), sign);
-    return (struct k3_ratio){num, _mm256_add_ps(_mm256_set1_ps(2), m)};
+    return (struct k3_ratio){_mm256_or_ps(k3_abs(m), sign), _mm256_add_ps(_mm256_set1_ps(2), m)};
 }
 
 /* log(1 + e), 0 <= e <= 1, as 2 atanh(e / (2 + e)). */
