@@ -6,3 +6,9 @@ K3_FORMAT += \
   lib/format/tokenizer_pieces.c lib/format/tokenizer_merge.c \
   lib/format/decoder.c
 K3_FORMAT += lib/format/config.c lib/format/config.h
+K3_FORMAT += \
+  lib/format/json_scan.c lib/format/json_scan.h \
+  lib/format/name_map.c lib/format/name_map.h \
+  lib/format/safetensors.c lib/format/safetensors.h \
+  lib/format/safetensors_header.c lib/format/safetensors_header.h \
+  lib/format/safetensors_index.c lib/format/safetensors_index.h
