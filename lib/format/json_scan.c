@@ -17,13 +17,14 @@ static void skip_blanks(struct k3_json *j) {
 }
 
 /* The next byte that is not blank; 0 at the end, and after an error. */
-static char peek(struct k3_json *j) {
+static inline char peek(struct k3_json *j) {
     if (j->error) return 0;
+    if (j->at < j->end && *j->at > ' ') return *j->at; /* most often */
     skip_blanks(j);
     return j->at < j->end ? *j->at : 0;
 }
 
-static bool expect(struct k3_json *j, char c, const char *error) {
+static inline bool expect(struct k3_json *j, char c, const char *error) {
     if (peek(j) != c) return k3_json_fail(j, j->at < j->end ? error : "ends too early");
     j->at++;
     return true;
@@ -166,6 +167,7 @@ bool k3_json_uint(struct k3_json *j, uint64_t *out) {
     if (c == '-') return k3_json_fail(j, "a negative number");
     if (c < '0' || c > '9') return k3_json_fail(j, "expected a whole number");
     char *start = j->at;
+    for (; is_digit(j) && j->at - start < 18; j->at++) v = 10 * v + (unsigned)(*j->at - '0'); /* 18 digits always fit */
     for (; is_digit(j); j->at++)
         if (__builtin_mul_overflow(v, 10u, &v) || __builtin_add_overflow(v, (unsigned)(*j->at - '0'), &v))
             return k3_json_fail(j, "a number beyond 2^64 - 1");

@@ -1,6 +1,7 @@
 #include "format/name_map.h"
 
-#include <stdlib.h>
+#include "base/memory.h"
+
 #include <string.h>
 
 struct k3_name_slot {
@@ -31,12 +32,16 @@ uint32_t k3_name_hash(struct k3_name name) {
     return (uint32_t)(a >> 32);
 }
 
+static void unmap(struct k3_name_map *m) {
+    if (m->slots) k3_unmap(m->slots, ((size_t)m->mask + 1) * sizeof *m->slots);
+}
+
 bool k3_name_map_reserve(struct k3_name_map *m, size_t n) {
     size_t size = 16;
     if (n > (size_t)1 << 30) return false;
     while (size < 2 * n) size *= 2; /* at most half full */
     if (m->slots && size <= (size_t)m->mask + 1) return true;
-    struct k3_name_slot *slots = calloc(size, sizeof *slots);
+    struct k3_name_slot *slots = k3_map(size * sizeof *slots);
     if (!slots) return false;
     uint32_t mask = (uint32_t)(size - 1);
     for (uint32_t i = 0; m->slots && i <= m->mask; i++) {
@@ -45,14 +50,14 @@ bool k3_name_map_reserve(struct k3_name_map *m, size_t n) {
         while (slots[at].item) at = (at + 1) & mask;
         slots[at] = m->slots[i];
     }
-    free(m->slots);
+    unmap(m);
     m->slots = slots;
     m->mask = mask;
     return true;
 }
 
 void k3_name_map_clear(struct k3_name_map *m) {
-    free(m->slots);
+    unmap(m);
     m->slots = NULL;
     m->mask = m->count = 0;
 }

@@ -1,5 +1,6 @@
 #include "format/safetensors.h"
 
+#include "base/arena.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -16,13 +17,13 @@
 
 #define INDEX "model.safetensors.index.json"
 #define SINGLE "model.safetensors"
-#define HINT_STEP 256 /* tensors */
+#define INDEX_MAX ((uint64_t)1 << 30) /* bytes; the full release has 58 MB */
+#define HINT_STEP 256                 /* tensors */
 
 /* The tensors of one shard. */
 struct part {
-    struct k3_tensor *tensor; /* [count] */
-    char *names;
-    uint32_t *hash; /* [count] of the names, until the map is made */
+    struct k3_tensor *tensor; /* [count]; in the arena, like their names */
+    uint32_t *hash;           /* [count] of the names, until the map is made */
     uint32_t count;
 };
 
@@ -34,6 +35,7 @@ struct k3_tensors {
     uint32_t *first; /* [shards + 1]: number of a shard's first tensor */
     uint32_t *hint;  /* [count / HINT_STEP + 1]: shard of every HINT_STEP-th tensor */
     struct k3_name_map map;
+    struct k3_arena arena;
 };
 
 /* Work that threads share: what each met first, told apart by its place in the order of the work. */
@@ -44,7 +46,8 @@ struct job {
         uint64_t place;
         k3_status status;
         k3_error err;
-    } *failure; /* [threads] */
+    } *failure;            /* [threads] */
+    struct reader *reader; /* [threads] */
     int threads;
     uint32_t next; /* the next shard to read, taken atomically */
     bool stop;     /* set and read atomically */
@@ -89,6 +92,7 @@ struct reader {
     char *text; /* [room] */
     size_t room;
     struct k3_header header;
+    struct k3_arena arena; /* what it keeps */
 };
 
 static k3_status header_length(int fd, const char *path, uint64_t file_bytes, size_t *out, k3_error *err) {
@@ -127,19 +131,19 @@ static k3_status read_header(struct reader *r, int fd, const char *path, uint64_
 }
 
 /* Moves what the reader holds into memory of its size. */
-static bool keep(struct part *part, const struct reader *r, uint32_t shard) {
+static bool keep(struct part *part, struct reader *r, uint32_t shard) {
     const struct k3_header *h = &r->header;
-    part->tensor = k3_array(h->count, sizeof *part->tensor);
+    char *names = k3_arena_take(&r->arena, h->name_bytes);
+    part->tensor = k3_arena_take(&r->arena, h->count * sizeof *part->tensor);
     part->hash = k3_array(h->count, sizeof *part->hash);
-    part->names = malloc(h->name_bytes + 1);
-    if (!part->tensor || !part->hash || !part->names) return false;
+    if (!part->tensor || !part->hash || !names) return false;
     part->count = h->count;
     if (!h->count) return true;
-    memcpy(part->names, r->text, h->name_bytes);
+    memcpy(names, r->text, h->name_bytes);
     memcpy(part->tensor, h->tensor, h->count * sizeof *part->tensor);
     memcpy(part->hash, h->hash, h->count * sizeof *part->hash);
     for (uint32_t i = 0; i < h->count; i++) {
-        part->tensor[i].name = part->names + (part->tensor[i].name - r->text);
+        part->tensor[i].name = names + (part->tensor[i].name - r->text);
         part->tensor[i].shard = shard;
     }
     return true;
@@ -164,17 +168,17 @@ static k3_status read_shard(struct k3_tensors *t, uint32_t shard, struct reader 
 static void read_shards(struct k3_team *team, void *arg) {
     struct job *job = arg;
     struct failure *f = &job->failure[team->rank];
-    struct reader r = {0};
+    struct reader *r = &job->reader[team->rank];
     /* Shards are taken in order, and a taken one is finished: so the first bad one is always met. */
     while (!f->status && !get(&job->stop)) {
         uint32_t shard = __atomic_fetch_add(&job->next, 1, __ATOMIC_RELAXED);
         if (shard >= job->tensors->shards) break;
         f->place = shard;
-        f->status = read_shard(job->tensors, shard, &r, &f->err);
+        f->status = read_shard(job->tensors, shard, r, &f->err);
     }
     if (f->status) set(&job->stop);
-    k3_header_clear(&r.header);
-    free(r.text);
+    k3_header_clear(&r->header);
+    free(r->text);
 }
 
 /* Runs fn on the job's threads; of what they failed with, the first in the order of the work. */
@@ -326,27 +330,31 @@ static k3_status read_all(struct k3_tensors *t, const struct k3_index *index, k3
     struct job job = {.tensors = t, .index = index, .threads = k3_threads_default()};
     if ((uint32_t)job.threads > t->shards) job.threads = (int)t->shards;
     job.failure = k3_array((size_t)job.threads, sizeof *job.failure);
-    if (!job.failure) return no_memory(t->dir, err);
-    k3_status status = run(&job, read_shards, err);
+    job.reader = k3_array((size_t)job.threads, sizeof *job.reader);
+    k3_status status = job.failure && job.reader ? run(&job, read_shards, err) : no_memory(t->dir, err);
+    for (int i = 0; job.reader && i < job.threads; i++) k3_arena_join(&t->arena, &job.reader[i].arena);
     if (!status) status = map_tensors(t, err);
     if (!status && index) status = check_index(&job, err);
+    free(job.reader);
     free(job.failure);
     return status;
 }
 
 static k3_status open_indexed(struct k3_tensors *t, const char *path, k3_error *err) {
-    struct k3_index index;
-    char *text;
-    size_t length;
-    k3_status status = k3_file_read_text(path, &text, &length, err);
+    struct k3_index index = {0};
+    uint64_t bytes;
+    int fd;
+    k3_status status = k3_file_open(path, &fd, &bytes, err);
     if (status) return status;
-    status = k3_index_parse(&index, path, text, length, err);
-    if (!status) {
-        status = set_shards(t, index.shard, index.shards, err);
-        if (!status) status = read_all(t, &index, err);
-        k3_index_clear(&index);
-    }
-    free(text);
+    char *text = bytes <= INDEX_MAX ? k3_map((size_t)bytes) : NULL;
+    if (bytes > INDEX_MAX) status = k3_fail(err, K3_ERR_FORMAT, "%s: %" PRIu64 " bytes are too many", path, bytes);
+    else status = text ? k3_file_read(fd, path, 0, text, (size_t)bytes, err) : no_memory(path, err);
+    close(fd);
+    if (!status) status = k3_index_parse(&index, path, text, (size_t)bytes, err);
+    if (!status) status = set_shards(t, index.shard, index.shards, err);
+    if (!status) status = read_all(t, &index, err);
+    k3_index_clear(&index);
+    k3_unmap(text, (size_t)bytes);
     return status;
 }
 
@@ -380,12 +388,11 @@ out:
 void k3_tensors_close(struct k3_tensors *t) {
     if (!t) return;
     for (uint32_t s = 0; s < t->shards; s++) {
-        free(t->part[s].tensor);
-        free(t->part[s].names);
         free(t->part[s].hash);
         free(t->shard[s].name);
     }
     k3_name_map_clear(&t->map);
+    k3_arena_clear(&t->arena);
     free(t->hint);
     free(t->first);
     free(t->part);
