@@ -1,1 +1,1 @@
-# examples
+EXTRA_DIST += examples/generate.c
