@@ -1,4 +1,4 @@
-/* Every kernel but the matrix products, of every table, against double precision: random, tiny,
+/* Every kernel of every table, against double precision: random, tiny,
  * odd, unaligned and extreme inputs between guards. */
 #include "kernels.h"
 
@@ -126,6 +126,7 @@ int main(void) {
     suite_add_tcase(s, case_reductions(tables));
     suite_add_tcase(s, case_softmax(tables));
     suite_add_tcase(s, case_kda(tables));
+    suite_add_tcase(s, case_matmul(tables));
     suite_add_tcase(s, case_goldens(tables));
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);

@@ -52,6 +52,7 @@ TCase *case_elementwise(int tables);
 TCase *case_reductions(int tables);
 TCase *case_softmax(int tables);
 TCase *case_kda(int tables);
+TCase *case_matmul(int tables);
 TCase *case_goldens(int tables);
 
 #endif

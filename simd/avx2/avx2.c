@@ -1,14 +1,11 @@
 #include "simd/avx2/avx2.h"
 
-#include "simd/scalar/scalar.h"
-
 #define K(name) .name = k3_avx2_##name
-#define SCALAR(name) .name = k3_scalar_##name /* no gain from AVX2 */
 
 const struct k3_kernels k3_kernels_avx2 = {
     .isa = "avx2",
-    SCALAR(matmul_f32), SCALAR(matmul_bf16), SCALAR(matmul_f16), SCALAR(matmul_mxfp4), SCALAR(matmul_t_f32),
-    SCALAR(widen_bf16), SCALAR(widen_f16), SCALAR(dequant_mxfp4),
+    K(matmul_f32), K(matmul_bf16), K(matmul_f16), K(matmul_mxfp4), K(matmul_t_f32),
+    K(widen_bf16), K(widen_f16), K(dequant_mxfp4),
     K(rms_norm), K(gated_rms_norm), K(l2_norm),
     K(situ_glu), K(silu_glu), K(sigmoid), K(sigmoid_mul), K(exp), K(add), K(mul), K(scale), K(all_finite),
     K(kda_gate_bounded), K(kda_gate_softplus), K(short_conv), K(kda_step),

@@ -4,6 +4,18 @@
 
 #include "simd/kernels.h"
 
+/* matmul.c */
+void k3_avx2_matmul_f32(const struct k3_matmul *m, const void *w, size_t ldw);
+void k3_avx2_matmul_bf16(const struct k3_matmul *m, const void *w, size_t ldw);
+void k3_avx2_matmul_f16(const struct k3_matmul *m, const void *w, size_t ldw);
+/* matmul_mxfp4.c */
+void k3_avx2_matmul_mxfp4(const struct k3_matmul *m, const uint8_t *packed, const uint8_t *scale);
+/* matmul_t.c */
+void k3_avx2_matmul_t_f32(const struct k3_matmul *m, const float *b, size_t ldb);
+/* widen.c */
+void k3_avx2_widen_bf16(float *y, const void *x, size_t n);
+void k3_avx2_widen_f16(float *y, const void *x, size_t n);
+void k3_avx2_dequant_mxfp4(float *y, const uint8_t *packed, const uint8_t *scale, size_t n);
 /* norm.c */
 void k3_avx2_rms_norm(float *y, const float *x, const float *w, float eps, size_t n);
 void k3_avx2_gated_rms_norm(float *y, const float *x, const float *w, const float *gate, float eps, size_t n);

@@ -1,0 +1,54 @@
+/* MXFP4 weights (spec 1.4) in registers.
+ *
+ * A weight's value, scaled, is a BF16 number for every code and every scale, so two byte look-ups give it: one of
+ * the low and one of the high bytes of the sixteen values that a group can have. */
+#ifndef K3_SIMD_AVX2_MXFP4_H
+#define K3_SIMD_AVX2_MXFP4_H
+
+#include "simd/avx2/weights.h"
+
+struct k3_mxfp4_values {
+    _Alignas(32) uint8_t low[16];
+    uint8_t high[16];
+};
+
+extern const struct k3_mxfp4_values k3_avx2_mxfp4_values[256] __attribute__((visibility("hidden"))); /* by scale */
+
+/* Sixteen bytes of one group's codes and its values' bytes in both halves. */
+K3_INLINE __m256i k3_mxfp4_both(const uint8_t *p) {
+    return _mm256_broadcastsi128_si256(_mm_load_si128((const __m128i *)(const void *)p));
+}
+
+/* Codes, one a byte, in the order 0 8 1 9 2 10 3 11 16 24 .. | 4 12 5 13 .., become weights in order. */
+K3_INLINE void k3_mxfp4_look_up(__m256 w[4], __m256i codes, const struct k3_mxfp4_values *values) {
+    const __m256i upper = _mm256_set1_epi32((int)0xffff0000);
+    __m256i low = _mm256_shuffle_epi8(k3_mxfp4_both(values->low), codes);
+    __m256i high = _mm256_shuffle_epi8(k3_mxfp4_both(values->high), codes);
+    __m256i first = _mm256_unpacklo_epi8(low, high), second = _mm256_unpackhi_epi8(low, high);
+    w[0] = _mm256_castsi256_ps(_mm256_slli_epi32(first, 16));
+    w[1] = _mm256_castsi256_ps(_mm256_and_si256(first, upper));
+    w[2] = _mm256_castsi256_ps(_mm256_slli_epi32(second, 16));
+    w[3] = _mm256_castsi256_ps(_mm256_and_si256(second, upper));
+}
+
+/* Two groups' bytes, in the order that k3_mxfp4_widen_pair wants: first group's, second group's | the same of their
+ * columns 4 to 7 of every eight. */
+K3_INLINE __m256i k3_mxfp4_load_pair(const uint8_t *first, const uint8_t *second) {
+    const __m256i to_first = _mm256_setr_epi8(0, 4, 1, 5, 8, 12, 9, 13, -1, -1, -1, -1, -1, -1, -1, -1,
+                                              2, 6, 3, 7, 10, 14, 11, 15, -1, -1, -1, -1, -1, -1, -1, -1);
+    const __m256i to_second = _mm256_setr_epi8(-1, -1, -1, -1, -1, -1, -1, -1, 0, 4, 1, 5, 8, 12, 9, 13,
+                                               -1, -1, -1, -1, -1, -1, -1, -1, 2, 6, 3, 7, 10, 14, 11, 15);
+    __m256i a = _mm256_broadcastsi128_si256(k3_load_halves(first));
+    __m256i b = _mm256_broadcastsi128_si256(k3_load_halves(second));
+    return _mm256_or_si256(_mm256_shuffle_epi8(a, to_first), _mm256_shuffle_epi8(b, to_second));
+}
+
+/* The 64 weights of two groups. */
+K3_INLINE void k3_mxfp4_widen_pair(__m256 w[8], __m256i packed, uint8_t scale0, uint8_t scale1) {
+    const __m256i nibble = _mm256_set1_epi8(15);
+    __m256i even = _mm256_and_si256(packed, nibble), odd = _mm256_and_si256(_mm256_srli_epi16(packed, 4), nibble);
+    k3_mxfp4_look_up(w, _mm256_unpacklo_epi16(even, odd), &k3_avx2_mxfp4_values[scale0]);
+    k3_mxfp4_look_up(w + 4, _mm256_unpackhi_epi16(even, odd), &k3_avx2_mxfp4_values[scale1]);
+}
+
+#endif
