@@ -1,5 +1,5 @@
 # The program: nothing but the public header, Jansson (--json) and the C library.
-EXTRA_PROGRAMS += k3
+bin_PROGRAMS += k3
 k3_SOURCES = \
   cli/main.c cli/command.h \
   cli/message.c cli/message.h \

@@ -388,11 +388,14 @@ static void sum_up(const struct k3_config *c, const struct k3_tensors *t, struct
 
 k3_status k3_layout_make(const struct k3_config *c, const struct k3_tensors *t, struct k3_layout *out, k3_error *err) {
     static const char nested[] = "language_model.model.norm.weight";
+    static const char nested_too[] = "language_model.model.embed_tokens.weight";
     struct search s = {.config = c, .tensors = t, .out = out};
     struct finder f = {.tensors = t, .err = err};
     *out = (struct k3_layout){.layer = k3_array(c->layers, sizeof *out->layer)};
     s.found = k3_array(c->layers, sizeof *s.found);
-    s.prefix = k3_tensors_find(t, nested, sizeof nested - 1) ? "language_model." : "";
+    /* Either is enough: the other one may be what is missing. */
+    bool is_nested = k3_tensors_find(t, nested, sizeof nested - 1) || k3_tensors_find(t, nested_too, sizeof nested_too - 1);
+    s.prefix = is_nested ? "language_model." : "";
     if (!out->layer || !s.found) {
         f.status = k3_fail(err, K3_ERR_MEMORY, "out of memory");
         goto out;

@@ -1,7 +1,7 @@
 """What the tests of the program share: running k3, small checkpoints, counts as Check prints them.
 
-K3 names the program (default: k3 in K3_BUILDDIR), K3_MODELS a folder with the golden models (default:
-tests/data/models).  Any report of a sanitizer and any death by an unexpected signal is a failure.
+K3 names the program (default: k3 in K3_BUILDDIR).  The golden models are in the source, or made from their seeds in
+the build directory before the tests run.  Any report of a sanitizer and any death by an unexpected signal is a failure.
 """
 import array
 import atexit
@@ -18,15 +18,13 @@ import traceback
 SOURCE = os.environ.get("K3_SRCDIR") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("K3_BUILDDIR") or "."
 K3 = os.environ.get("K3") or os.path.join(BUILD, "k3")
-MODELS = os.environ.get("K3_MODELS") or os.path.join(SOURCE, "tests", "data", "models")
+FOLDERS = [os.path.join(BUILD, "tests", "models"), os.path.join(SOURCE, "tests", "data", "models")]
 SANITIZER = re.compile(rb"Sanitizer|runtime error:")
 TIMEOUT = 300
+INDEX = "model.safetensors.index.json"
 
 if not os.path.exists(K3):
     print("skipped: there is no program at", K3)
-    sys.exit(77)
-if not os.path.isdir(os.path.join(MODELS, "k3-tiny")):
-    print("skipped: no golden model k3-tiny in", MODELS)
     sys.exit(77)
 
 TEMP = tempfile.mkdtemp(prefix="k3-test-")
@@ -64,12 +62,17 @@ def start(*args, **more):
     return subprocess.Popen([K3, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
 
 
-def golden(name="k3-tiny"):
-    return os.path.join(MODELS, name)
-
-
 def goldens():
-    return sorted(n for n in os.listdir(MODELS) if os.path.exists(os.path.join(MODELS, n, "expected.json")))
+    """Names of the golden models whose weights are here."""
+    found = set()
+    for folder in filter(os.path.isdir, FOLDERS):
+        found.update(n for n in os.listdir(folder) if os.path.exists(os.path.join(folder, n, INDEX)))
+    return sorted(found)
+
+
+def golden(name="k3-tiny"):
+    """The folder of a golden model."""
+    return next(os.path.join(f, name) for f in FOLDERS if os.path.exists(os.path.join(f, name, INDEX)))
 
 
 def expected(name="k3-tiny"):
@@ -116,8 +119,16 @@ def byte_vocabulary():
     return "".join("%s %d\n" % (base64.b64encode(bytes([i])).decode(), i) for i in range(256))
 
 
-def model_with_tokenizer():
+def endless_model():
+    """A copy of k3-tiny in which no id ends a text."""
     to = copy_model()
+    replace(os.path.join(to, "generation_config.json"), '{"eos_token_id": []}')
+    return to
+
+
+def model_with_tokenizer():
+    """An endless model with a byte for each of the first 256 ids."""
+    to = endless_model()
     replace(os.path.join(to, "tiktoken.model"), byte_vocabulary())
     return to
 

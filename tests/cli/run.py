@@ -7,8 +7,8 @@ import signal
 import subprocess
 import time
 
-from harness import (K3, TIMEOUT, byte_vocabulary, copy_model, expected, fresh_directory, golden, goldens, ids_text, k3,
-                     main, model_with_tokenizer, replace, start, test)
+from harness import (K3, TIMEOUT, byte_vocabulary, copy_model, endless_model, expected, fresh_directory, golden, goldens,
+                     ids_text, k3, main, model_with_tokenizer, replace, start, test)
 
 GREEDY = ["--temperature", "0"]
 
@@ -96,7 +96,7 @@ def eos_stops():
 
 @test
 def seeds_repeat():
-    args = ["run", golden(), "--ids", "5,6,7", "-n", 12, "--json"]
+    args = ["run", endless_model(), "--ids", "5,6,7", "-n", 12, "--json"]
     a, b, c = (k3(*args, "--seed", s).json()["ids"] for s in (1, 1, 2))
     assert a == b and a != c, (a, b, c)
     free = [k3(*args).json() for _ in range(2)]
@@ -135,7 +135,7 @@ def reserved_ids_are_never_picked():
     model = model_with_tokenizer()
     j = k3("run", model, "-p", "x", "-n", 100, "--temperature", 5, "--top-p", 1, "--seed", 1, "--json").json()
     assert max(j["ids"]) < 256 and len(j["ids"]) == 100, j["ids"]
-    j = k3("run", golden(), "--ids", "120", "-n", 100, "--temperature", 5, "--top-p", 1, "--seed", 1, "--json").json()
+    j = k3("run", endless_model(), "--ids", "120", "-n", 100, "--temperature", 5, "--top-p", 1, "--seed", 1, "--json").json()
     assert max(j["ids"]) >= 256, j["ids"]
 
 
@@ -175,7 +175,7 @@ def interrupt(send, args, ready=None, again=None):
 def an_interrupt_keeps_what_was_made():
     for send in (signal.SIGINT, signal.SIGTERM):
         began = time.monotonic()
-        code, out, err = interrupt(send, ["run", golden(), "--ids", "5", "-n", 100000000], ready=20)
+        code, out, err = interrupt(send, ["run", endless_model(), "--ids", "5", "-n", 100000000], ready=20)
         assert code == 128 + send and out.endswith(b"\n") and len(out.split()) > 3, (code, out[-200:], err)
         assert b"tokens/s" in err and err.count(b"\n") == 1, err
         assert time.monotonic() - began < 60
@@ -185,7 +185,7 @@ def an_interrupt_keeps_what_was_made():
 def an_interrupt_with_json_gives_an_object():
     """Nothing shows when decoding starts: the signal is sent later and later until it met the work."""
     for wait in (0.3, 1, 3, 9):
-        p = start("run", golden(), "--ids", "5", "-n", 100000000, "--json")
+        p = start("run", endless_model(), "--ids", "5", "-n", 100000000, "--json")
         time.sleep(wait)
         p.send_signal(signal.SIGINT)
         out, err = p.communicate(timeout=TIMEOUT)
@@ -212,7 +212,7 @@ def a_long_prompt_can_be_interrupted():
 
 @test
 def a_reader_that_goes_away_is_no_news():
-    p = start("run", golden(), "--ids", "5", "-n", 100000000)
+    p = start("run", endless_model(), "--ids", "5", "-n", 100000000)
     os.read(p.stdout.fileno(), 10)
     p.stdout.close()
     p.stdout = None
