@@ -9,6 +9,7 @@
 
 bool k3_json_fail(struct k3_json *j, const char *error) {
     if (!j->error) j->error = error;
+    j->refill = j->start;
     return false;
 }
 
@@ -16,12 +17,35 @@ static void skip_blanks(struct k3_json *j) {
     while (j->at < j->end && (*j->at == ' ' || *j->at == '\n' || *j->at == '\r' || *j->at == '\t')) j->at++;
 }
 
-/* The next byte that is not blank; 0 at the end, and after an error. */
-static inline char peek(struct k3_json *j) {
+/* Moves the rest of the window, less than a token, to its start and reads on; false when nothing more comes. */
+static bool refill(struct k3_json *j) {
+    if (!j->source) return false;
+    size_t rest = (size_t)(j->end - j->at), had = rest, n = 1;
+    j->before += (uint64_t)(j->at - j->start);
+    memmove(j->start, j->at, rest);
+    while (n && rest <= K3_JSON_TOKEN) {
+        n = j->source->read(j->source->user, j->start + rest, K3_JSON_WINDOW - rest);
+        rest += n;
+    }
+    if (!n) j->source = NULL;
+    j->at = j->start;
+    j->end = j->start + rest;
+    j->refill = n ? j->end - K3_JSON_TOKEN : j->end;
+    return rest > had;
+}
+
+/* peek where it is not simple. */
+static char look(struct k3_json *j) {
     if (j->error) return 0;
-    if (j->at < j->end && *j->at > ' ') return *j->at; /* most often */
-    skip_blanks(j);
+    do skip_blanks(j);
+    while (j->at >= j->refill && refill(j));
     return j->at < j->end ? *j->at : 0;
+}
+
+/* The next byte that is not blank; 0 at the end, and after an error.  A token's start: the rest of
+ * the token is in the window then. */
+static inline char peek(struct k3_json *j) {
+    return j->at < j->refill && *j->at > ' ' ? *j->at : look(j);
 }
 
 static inline bool expect(struct k3_json *j, char c, const char *error) {
@@ -135,7 +159,8 @@ bool k3_json_string(struct k3_json *j, struct k3_name *out) {
         if (to != j->at) memmove(to, j->at, (size_t)(p - j->at));
         to += p - j->at;
         j->at = p;
-        if (p == j->end) return k3_json_fail(j, "a string without an end");
+        if (p == j->end)
+            return k3_json_fail(j, j->source ? "a string of more than 64 KB" : "a string without an end");
         if (*p == '"') break;
         if (*p == '\\') {
             to = escape(j, to);
@@ -154,7 +179,12 @@ bool k3_json_string(struct k3_json *j, struct k3_name *out) {
 }
 
 bool k3_json_key(struct k3_json *j, struct k3_name *out) {
-    return k3_json_string(j, out) && expect(j, ':', "expected ':'");
+    if (!k3_json_string(j, out)) return false;
+    if (j->at < j->end && *j->at != ':') skip_blanks(j); /* not peek: the window must not move under the name */
+    if (j->at == j->end) return k3_json_fail(j, "ends too early");
+    if (*j->at != ':') return k3_json_fail(j, "expected ':'");
+    j->at++;
+    return true;
 }
 
 static bool is_digit(const struct k3_json *j) {

@@ -3,8 +3,9 @@
  * config.json goes through Jansson.  The index of the full release does not: json_load_file takes
  * 1.6 to 1.9 s and 126 MB for its 58 MB, where opening the whole checkpoint shall take 0.2 s.
  *
- * The text is overwritten: strings are decoded where they stand (a decoded string is never longer)
- * and point into it.  The first error stays; every later call returns false. */
+ * The text is in memory, or comes from a source through a window.  It is overwritten: strings are
+ * decoded where they stand (a decoded string is never longer) and point into it, with a source only
+ * until the next call.  The first error stays; every later call returns false. */
 #ifndef K3_FORMAT_JSON_SCAN_H
 #define K3_FORMAT_JSON_SCAN_H
 
@@ -14,9 +15,20 @@
 
 #define K3_JSON_DEPTH 64 /* brackets within one skipped value */
 
+#define K3_JSON_TOKEN ((size_t)64 << 10)   /* bytes: the longest string that may come from a source */
+#define K3_JSON_WINDOW (8 * K3_JSON_TOKEN) /* bytes */
+
+struct k3_json_source {
+    size_t (*read)(void *user, char *to, size_t room); /* bytes read; 0: no more */
+    void *user;
+};
+
 struct k3_json {
     char *start, *at, *end;
+    char *refill; /* from here on look for more text, or for an error, before going on */
     const char *error; /* NULL, or what is wrong at `at` */
+    const struct k3_json_source *source; /* NULL: all is here */
+    uint64_t before; /* bytes of the text before `start` */
 };
 
 struct k3_name {
@@ -25,7 +37,12 @@ struct k3_name {
 };
 
 static inline struct k3_json k3_json_of(char *text, size_t length) {
-    return (struct k3_json){text, text, text + length, NULL};
+    return (struct k3_json){.start = text, .at = text, .end = text + length, .refill = text + length};
+}
+
+/* The text of a source, which is read through window [K3_JSON_WINDOW]. */
+static inline struct k3_json k3_json_from(const struct k3_json_source *source, char *window) {
+    return (struct k3_json){.start = window, .at = window, .end = window, .refill = window, .source = source};
 }
 
 /* Steps into an object or array: bracket is '{' or '['. */
@@ -44,6 +61,6 @@ bool k3_json_finish(struct k3_json *j);                   /* only blanks are lef
 /* Sets the error; always false. */
 bool k3_json_fail(struct k3_json *j, const char *error);
 
-static inline size_t k3_json_offset(const struct k3_json *j) { return (size_t)(j->at - j->start); }
+static inline uint64_t k3_json_offset(const struct k3_json *j) { return j->before + (uint64_t)(j->at - j->start); }
 
 #endif

@@ -9,7 +9,7 @@ struct k3_name_slot {
 };
 
 /* Two chains of multiplications, 16 bytes a round, so that they overlap. */
-uint32_t k3_name_hash(struct k3_name name) {
+uint64_t k3_name_hash(struct k3_name name) {
     uint64_t a = UINT64_C(0x9e3779b97f4a7c15) ^ name.length, b = UINT64_C(0xc2b2ae3d27d4eb4f), x, y;
     const char *s = name.s;
     size_t n = name.length;
@@ -29,7 +29,7 @@ uint32_t k3_name_hash(struct k3_name name) {
     b = (b ^ y) * UINT64_C(0xc4ceb9fe1a85ec53);
     a ^= b ^ b >> 32 ^ a >> 29;
     a *= UINT64_C(0x9e3779b97f4a7c15);
-    return (uint32_t)(a >> 32);
+    return a ^ a >> 32;
 }
 
 static void unmap(struct k3_name_map *m) {
@@ -59,34 +59,41 @@ bool k3_name_map_reserve(struct k3_name_map *m, size_t n) {
 void k3_name_map_clear(struct k3_name_map *m) {
     unmap(m);
     m->slots = NULL;
-    m->mask = m->count = 0;
+    m->mask = 0;
 }
 
 /* The slot that holds the name, or the free one where it belongs. */
 static struct k3_name_slot *slot_of(const struct k3_name_map *m, const void *items, struct k3_name name,
-                                    uint32_t hash) {
-    for (uint32_t at = hash & m->mask;; at = (at + 1) & m->mask) {
+                                    uint64_t hash) {
+    for (uint32_t at = (uint32_t)hash & m->mask;; at = (at + 1) & m->mask) {
         struct k3_name_slot *slot = &m->slots[at];
         if (!slot->item) return slot;
-        if (slot->hash != hash) continue;
+        if (slot->hash != (uint32_t)hash) continue;
         struct k3_name other = m->name_of(items, slot->item - 1);
         if (other.length == name.length && memcmp(other.s, name.s, name.length) == 0) return slot;
     }
 }
 
-uint32_t k3_name_map_find(const struct k3_name_map *m, const void *items, struct k3_name name, uint32_t hash) {
+uint32_t k3_name_map_find(const struct k3_name_map *m, const void *items, struct k3_name name, uint64_t hash) {
     return m->slots ? slot_of(m, items, name, hash)->item - 1 : K3_NAME_NONE;
 }
 
-uint32_t k3_name_map_add(struct k3_name_map *m, const void *items, uint32_t i, uint32_t hash) {
-    struct k3_name_slot *slot = slot_of(m, items, m->name_of(items, i), hash);
-    if (!slot->item) {
-        *slot = (struct k3_name_slot){hash, i + 1};
-        m->count++;
+uint32_t k3_name_map_find_hash(const struct k3_name_map *m, const void *items, uint64_t hash,
+                               uint64_t (*hash_of)(const void *items, uint32_t i)) {
+    for (uint32_t at = (uint32_t)hash & m->mask; m->slots; at = (at + 1) & m->mask) {
+        const struct k3_name_slot *slot = &m->slots[at];
+        if (!slot->item) break;
+        if (slot->hash == (uint32_t)hash && hash_of(items, slot->item - 1) == hash) return slot->item - 1;
     }
+    return K3_NAME_NONE;
+}
+
+uint32_t k3_name_map_add(struct k3_name_map *m, const void *items, uint32_t i, uint64_t hash) {
+    struct k3_name_slot *slot = slot_of(m, items, m->name_of(items, i), hash);
+    if (!slot->item) *slot = (struct k3_name_slot){(uint32_t)hash, i + 1};
     return slot->item - 1;
 }
 
-void k3_name_map_prefetch(const struct k3_name_map *m, uint32_t hash) {
-    __builtin_prefetch(&m->slots[hash & m->mask]);
+void k3_name_map_prefetch(const struct k3_name_map *m, uint64_t hash) {
+    __builtin_prefetch(&m->slots[(uint32_t)hash & m->mask]);
 }

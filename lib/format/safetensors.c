@@ -23,7 +23,7 @@
 /* The tensors of one shard. */
 struct part {
     struct k3_tensor *tensor; /* [count]; in the arena, like their names */
-    uint32_t *hash;           /* [count] of the names, until the map is made */
+    uint64_t *hash;           /* [count] of the names, until the index is checked */
     uint32_t count;
 };
 
@@ -72,6 +72,13 @@ static struct k3_tensor *tensor_at(const struct k3_tensors *t, uint32_t i) {
 static struct k3_name tensor_name(const void *tensors, uint32_t i) {
     const struct k3_tensor *t = tensor_at(tensors, i);
     return (struct k3_name){t->name, t->name_length};
+}
+
+static uint64_t tensor_hash(const void *tensors, uint32_t i) {
+    const struct k3_tensors *t = tensors;
+    const struct k3_tensor *tensor = tensor_at(t, i);
+    const struct part *part = &t->part[tensor->shard];
+    return part->hash[tensor - part->tensor];
 }
 
 static char *path_of(const char *dir, const char *name) {
@@ -181,8 +188,8 @@ static void read_shards(struct k3_team *team, void *arg) {
     free(r->text);
 }
 
-/* Runs fn on the job's threads; of what they failed with, the first in the order of the work. */
-static k3_status run(struct job *job, void (*fn)(struct k3_team *team, void *arg), k3_error *err) {
+/* Runs fn on the job's threads; of what they failed with, the first in the order of the work, and its place. */
+static k3_status run(struct job *job, void (*fn)(struct k3_team *team, void *arg), uint64_t *place, k3_error *err) {
     const struct failure *first = NULL;
     memset(job->failure, 0, (size_t)job->threads * sizeof *job->failure);
     k3_team_run(job->threads, fn, job);
@@ -192,6 +199,7 @@ static k3_status run(struct job *job, void (*fn)(struct k3_team *team, void *arg
     }
     if (!first) return K3_OK;
     if (err) *err = first->err;
+    *place = first->place;
     return first->status;
 }
 
@@ -233,30 +241,38 @@ static k3_status map_part(struct k3_tensors *t, uint32_t shard, k3_error *err) {
 
 static k3_status map_tensors(struct k3_tensors *t, k3_error *err) {
     k3_status status = number_tensors(t, err);
-    for (uint32_t s = 0; s < t->shards && !status; s++) {
-        status = map_part(t, s, err);
-        free(t->part[s].hash);
-        t->part[s].hash = NULL;
-    }
+    for (uint32_t s = 0; s < t->shards && !status; s++) status = map_part(t, s, err);
     return status;
 }
 
 /* ---- the index against the shards ---- */
 
-static k3_status not_there(const struct k3_tensors *t, const struct k3_index_entry *e, const struct k3_tensor *found,
-                           k3_error *err) {
-    const char *shard = t->shard[e->shard].name;
-    if (!found)
-        return k3_fail(err, K3_ERR_FORMAT, "%s/" INDEX ": tensor %.*s is not in %s", t->dir, k3_shown(e->name_length),
-                       e->name, shard);
-    return k3_fail(err, K3_ERR_FORMAT, "%s/" INDEX ": tensor %.*s is in %s, not in %s", t->dir,
-                   k3_shown(e->name_length), e->name, t->shard[found->shard].name, shard);
+/* The index as a text that is read piece by piece. */
+struct index_file {
+    const char *path;
+    int fd;
+    uint64_t bytes, done;
+    k3_status status;
+    k3_error err;
+};
+
+static size_t read_index(void *user, char *to, size_t room) {
+    struct index_file *f = user;
+    size_t n = f->bytes - f->done < room ? (size_t)(f->bytes - f->done) : room;
+    if (f->status) return 0;
+    f->status = k3_file_read(f->fd, f->path, f->done, to, n, &f->err);
+    f->done += n;
+    return f->status ? 0 : n;
 }
 
-static bool is_tensor(const struct k3_tensors *t, uint32_t i, const struct k3_index_entry *e) {
+/* The number of the tensor that an entry is about, or K3_NAME_NONE.  Equal hashes are equal names
+ * here: a tensor is never looked for by the index, so a forged hash gains nothing. */
+static uint32_t entry_tensor(const struct k3_tensors *t, const struct k3_index_entry *e, uint32_t expected) {
     const struct part *part = &t->part[e->shard];
-    const struct k3_tensor *at = &part->tensor[i];
-    return i < part->count && at->name_length == e->name_length && memcmp(at->name, e->name, e->name_length) == 0;
+    /* Indices often list a shard's tensors in its own order: the expected one is tried before the map. */
+    if (expected < part->count && part->hash[expected] == e->hash) return t->first[e->shard] + expected;
+    uint32_t i = k3_name_map_find_hash(&t->map, t, e->hash, tensor_hash);
+    return i != K3_NAME_NONE && tensor_at(t, i)->shard == e->shard ? i : K3_NAME_NONE;
 }
 
 static void check_entries(struct k3_team *team, void *arg) {
@@ -264,22 +280,16 @@ static void check_entries(struct k3_team *team, void *arg) {
     const struct k3_tensors *t = job->tensors;
     struct failure *f = &job->failure[team->rank];
     size_t begin, end;
-    /* Indices often list a shard's tensors in its own order: try the next one before the map. */
     uint32_t *expected = k3_array(t->shards, sizeof *expected);
     if (!expected) f->status = no_memory(t->dir, &f->err);
     k3_team_share(team, job->index->count, 1, &begin, &end);
     for (size_t i = begin; i < end && !f->status; i++) {
         const struct k3_index_entry *e = &job->index->entry[i];
-        uint32_t number = t->first[e->shard] + expected[e->shard];
-        if (!is_tensor(t, expected[e->shard], e)) {
-            struct k3_name name = {e->name, e->name_length};
-            number = k3_name_map_find(&t->map, t, name, k3_name_hash(name));
-            const struct k3_tensor *found = number == K3_NAME_NONE ? NULL : tensor_at(t, number);
-            if (!found || found->shard != e->shard) {
-                f->place = i;
-                f->status = not_there(t, e, found, &f->err);
-                break;
-            }
+        uint32_t number = entry_tensor(t, e, expected[e->shard]);
+        if (number == K3_NAME_NONE) {
+            f->place = i;
+            f->status = K3_ERR_FORMAT; /* what to say is found out later */
+            break;
         }
         expected[e->shard] = number - t->first[e->shard] + 1;
         if (__atomic_exchange_n(&job->seen[number], 1, __ATOMIC_RELAXED)) set(&job->twice);
@@ -287,27 +297,45 @@ static void check_entries(struct k3_team *team, void *arg) {
     free(expected);
 }
 
+/* Says what is wrong with entry i of the index. */
+static k3_status not_there(const struct job *job, struct index_file *file, uint32_t i, k3_error *err) {
+    const struct k3_tensors *t = job->tensors;
+    const struct k3_index_entry *e = &job->index->entry[i];
+    const char *shard = t->shard[e->shard].name;
+    char name[201];
+    file->done = 0;
+    k3_index_name(&(struct k3_json_source){read_index, file}, i, name, sizeof name);
+    uint32_t other = k3_name_map_find_hash(&t->map, t, e->hash, tensor_hash);
+    if (other == K3_NAME_NONE)
+        return k3_fail(err, K3_ERR_FORMAT, "%s: tensor %s is not in %s", file->path, name, shard);
+    return k3_fail(err, K3_ERR_FORMAT, "%s: tensor %s is in %s, not in %s", file->path, name,
+                   t->shard[tensor_at(t, other)->shard].name, shard);
+}
+
 /* Which name the index has twice: known only when all threads are done. */
-static k3_status find_twice(struct job *job, k3_error *err) {
+static k3_status find_twice(const struct job *job, const struct index_file *file, k3_error *err) {
     const struct k3_tensors *t = job->tensors;
     memset(job->seen, 0, t->count);
     for (uint32_t i = 0; i < job->index->count; i++) {
-        struct k3_name name = {job->index->entry[i].name, job->index->entry[i].name_length};
-        uint32_t number = k3_name_map_find(&t->map, t, name, k3_name_hash(name));
+        uint32_t number = k3_name_map_find_hash(&t->map, t, job->index->entry[i].hash, tensor_hash);
+        const struct k3_tensor *tensor = tensor_at(t, number);
         if (job->seen[number])
-            return k3_fail(err, K3_ERR_FORMAT, "%s/" INDEX ": tensor %.*s is there twice", t->dir,
-                           k3_shown(name.length), name.s);
+            return k3_fail(err, K3_ERR_FORMAT, "%s: tensor %.*s is there twice", file->path,
+                           k3_shown(tensor->name_length), tensor->name);
         job->seen[number] = 1;
     }
     return K3_OK;
 }
 
-static k3_status check_index(struct job *job, k3_error *err) {
+static k3_status check_index(struct job *job, struct index_file *file, k3_error *err) {
+    uint64_t place = 0;
     job->seen = k3_array(job->tensors->count, 1);
     if (!job->seen) return no_memory(job->tensors->dir, err);
-    k3_status status = run(job, check_entries, err);
-    if (!status && job->twice) status = find_twice(job, err);
+    k3_status status = run(job, check_entries, &place, err);
+    if (status == K3_ERR_FORMAT) status = not_there(job, file, (uint32_t)place, err);
+    if (!status && job->twice) status = find_twice(job, file, err);
     free(job->seen);
+    job->seen = NULL;
     return status;
 }
 
@@ -326,15 +354,20 @@ static k3_status set_shards(struct k3_tensors *t, const struct k3_name *name, ui
 }
 
 /* Reads the shards and checks them against the index, if there is one. */
-static k3_status read_all(struct k3_tensors *t, const struct k3_index *index, k3_error *err) {
+static k3_status read_all(struct k3_tensors *t, const struct k3_index *index, struct index_file *file, k3_error *err) {
+    uint64_t place;
     struct job job = {.tensors = t, .index = index, .threads = k3_threads_default()};
     if ((uint32_t)job.threads > t->shards) job.threads = (int)t->shards;
     job.failure = k3_array((size_t)job.threads, sizeof *job.failure);
     job.reader = k3_array((size_t)job.threads, sizeof *job.reader);
-    k3_status status = job.failure && job.reader ? run(&job, read_shards, err) : no_memory(t->dir, err);
+    k3_status status = job.failure && job.reader ? run(&job, read_shards, &place, err) : no_memory(t->dir, err);
     for (int i = 0; job.reader && i < job.threads; i++) k3_arena_join(&t->arena, &job.reader[i].arena);
     if (!status) status = map_tensors(t, err);
-    if (!status && index) status = check_index(&job, err);
+    if (!status && index) status = check_index(&job, file, err);
+    for (uint32_t s = 0; s < t->shards; s++) {
+        free(t->part[s].hash);
+        t->part[s].hash = NULL;
+    }
     free(job.reader);
     free(job.failure);
     return status;
@@ -342,19 +375,20 @@ static k3_status read_all(struct k3_tensors *t, const struct k3_index *index, k3
 
 static k3_status open_indexed(struct k3_tensors *t, const char *path, k3_error *err) {
     struct k3_index index = {0};
-    uint64_t bytes;
-    int fd;
-    k3_status status = k3_file_open(path, &fd, &bytes, err);
+    struct index_file file = {.path = path};
+    k3_status status = k3_file_open(path, &file.fd, &file.bytes, err);
     if (status) return status;
-    char *text = bytes <= INDEX_MAX ? k3_map((size_t)bytes) : NULL;
-    if (bytes > INDEX_MAX) status = k3_fail(err, K3_ERR_FORMAT, "%s: %" PRIu64 " bytes are too many", path, bytes);
-    else status = text ? k3_file_read(fd, path, 0, text, (size_t)bytes, err) : no_memory(path, err);
-    close(fd);
-    if (!status) status = k3_index_parse(&index, path, text, (size_t)bytes, err);
+    if (file.bytes > INDEX_MAX)
+        status = k3_fail(err, K3_ERR_FORMAT, "%s: %" PRIu64 " bytes are too many", path, file.bytes);
+    else status = k3_index_parse(&index, path, &(struct k3_json_source){read_index, &file}, file.bytes, err);
+    if (file.status) { /* the parser only saw the text end */
+        status = file.status;
+        if (err) *err = file.err;
+    }
     if (!status) status = set_shards(t, index.shard, index.shards, err);
-    if (!status) status = read_all(t, &index, err);
+    if (!status) status = read_all(t, &index, &file, err);
     k3_index_clear(&index);
-    k3_unmap(text, (size_t)bytes);
+    close(file.fd);
     return status;
 }
 
@@ -373,7 +407,7 @@ k3_status k3_tensors_open(const char *dir, struct k3_tensors **out, k3_error *er
         status = open_indexed(t, index, err);
     } else if (k3_file_exists(alone)) {
         status = set_shards(t, &single, 1, err);
-        if (!status) status = read_all(t, NULL, err);
+        if (!status) status = read_all(t, NULL, NULL, err);
     } else {
         status = k3_fail(err, K3_ERR_IO, "%s: no " INDEX " or " SINGLE, dir);
     }
@@ -387,10 +421,7 @@ out:
 
 void k3_tensors_close(struct k3_tensors *t) {
     if (!t) return;
-    for (uint32_t s = 0; s < t->shards; s++) {
-        free(t->part[s].hash);
-        free(t->shard[s].name);
-    }
+    for (uint32_t s = 0; s < t->shards; s++) free(t->shard[s].name);
     k3_name_map_clear(&t->map);
     k3_arena_clear(&t->arena);
     free(t->hint);

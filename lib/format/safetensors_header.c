@@ -42,14 +42,14 @@ static bool is(struct k3_name name, const char *text, size_t length) {
 #define IS(name, text) is(name, text, sizeof(text) - 1)
 
 static k3_status broken(const struct parser *p) {
-    return k3_fail(p->err, K3_ERR_FORMAT, "%s: byte %zu of the header: %s", p->file, k3_json_offset(&p->j), p->j.error);
+    return k3_fail(p->err, K3_ERR_FORMAT, "%s: byte %" PRIu64 " of the header: %s", p->file, k3_json_offset(&p->j), p->j.error);
 }
 
 #define TENSOR_FAIL(p, t, status, format, ...)                                                                       \
     k3_fail((p)->err, status, "%s: tensor %.*s: " format, (p)->file, k3_shown((t)->name_length), (t)->name, __VA_ARGS__)
 
 static k3_status broken_tensor(const struct parser *p, const struct k3_tensor *t) {
-    return TENSOR_FAIL(p, t, K3_ERR_FORMAT, "byte %zu of the header: %s", k3_json_offset(&p->j), p->j.error);
+    return TENSOR_FAIL(p, t, K3_ERR_FORMAT, "byte %" PRIu64 " of the header: %s", k3_json_offset(&p->j), p->j.error);
 }
 
 static k3_status parse_dtype(struct parser *p, struct k3_tensor *t) {
@@ -144,7 +144,7 @@ static bool grow(struct k3_header *h) {
     if (room > UINT32_MAX / 2) return false;
     struct k3_tensor *tensor = realloc(h->tensor, room * sizeof *tensor);
     if (tensor) h->tensor = tensor;
-    uint32_t *hash = realloc(h->hash, room * sizeof *hash);
+    uint64_t *hash = realloc(h->hash, room * sizeof *hash);
     if (hash) h->hash = hash;
     if (!tensor || !hash) return false;
     h->room = (uint32_t)room;

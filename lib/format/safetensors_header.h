@@ -10,7 +10,7 @@
 /* Grows, and serves one header after another. */
 struct k3_header {
     struct k3_tensor *tensor; /* [count], in the order of the text */
-    uint32_t *hash;           /* [count] of the names */
+    uint64_t *hash;           /* [count] of the names */
     uint32_t count, room;
     size_t name_bytes; /* of all names, which lie one after another at the start of the text */
 };

@@ -5,6 +5,7 @@
 #include "format/name_map.h"
 #include "format/safetensors_header.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,17 +23,21 @@ static struct k3_name shard_name(const void *shards, uint32_t i) {
 }
 
 static k3_status broken(const struct parser *p) {
-    return k3_fail(p->err, K3_ERR_FORMAT, "%s: byte %zu: %s", p->file, k3_json_offset(&p->j), p->j.error);
+    return k3_fail(p->err, K3_ERR_FORMAT, "%s: byte %" PRIu64 ": %s", p->file, k3_json_offset(&p->j), p->j.error);
 }
 
-/* Doubles an array that is full. */
-static k3_status grow(const struct parser *p, void **array, size_t element, uint32_t count, uint32_t *room) {
-    if (count < *room) return K3_OK;
-    size_t more = *room ? 2 * (size_t)*room : 256, bytes;
-    void *bigger = more < UINT32_MAX && k3_mul(more, element, &bytes) ? realloc(*array, bytes) : NULL;
-    if (!bigger) return k3_fail(p->err, K3_ERR_MEMORY, "%s: out of memory", p->file);
-    *array = bigger;
-    *room = (uint32_t)more;
+static k3_status no_memory(const struct parser *p) {
+    return k3_fail(p->err, K3_ERR_MEMORY, "%s: out of memory for its names", p->file);
+}
+
+/* Room for n elements instead of *room; the old ones stay in the arena, unused. */
+static k3_status resize(struct parser *p, void *array, size_t element, uint64_t n, uint32_t *room) {
+    void *old, *bigger = n <= UINT32_MAX / 2 ? k3_arena_take(&p->x->arena, (size_t)n * element) : NULL;
+    if (!bigger) return no_memory(p);
+    memcpy(&old, array, sizeof old);
+    if (*room) memcpy(bigger, old, *room * element);
+    memcpy(array, &bigger, sizeof bigger);
+    *room = (uint32_t)n;
     return K3_OK;
 }
 
@@ -41,44 +46,55 @@ static bool is_plain(struct k3_name name) {
     return !dots && !memchr(name.s, '/', name.length);
 }
 
-/* The number of a shard, a new one for a new name. */
-static k3_status shard_number(struct parser *p, struct k3_name name, uint32_t *out) {
+static k3_status add_shard(struct parser *p, struct k3_name name, uint64_t hash) {
     struct k3_index *x = p->x;
-    uint32_t hash = k3_name_hash(name), i = k3_name_map_find(&p->map, x->shard, name, hash);
-    *out = i;
-    if (i != K3_NAME_NONE) return K3_OK;
+    k3_status status = K3_OK;
     if (!is_plain(name))
         return k3_fail(p->err, K3_ERR_FORMAT, "%s: shard '%.*s' is not the name of a file beside it", p->file,
                        k3_shown(name.length), name.s);
-    k3_status status = grow(p, (void **)&x->shard, sizeof *x->shard, x->shards, &p->shard_room);
+    if (x->shards == p->shard_room)
+        status = resize(p, &x->shard, sizeof *x->shard, 64 + 2 * (uint64_t)x->shards, &p->shard_room);
     if (status) return status;
-    if (!k3_name_map_reserve(&p->map, (size_t)x->shards + 1))
-        return k3_fail(p->err, K3_ERR_MEMORY, "%s: out of memory", p->file);
-    *out = x->shards;
-    x->shard[x->shards++] = name;
-    k3_name_map_add(&p->map, x->shard, *out, hash);
+    char *copy = k3_arena_take(&x->arena, name.length);
+    if (!copy || !k3_name_map_reserve(&p->map, (size_t)x->shards + 1)) return no_memory(p);
+    memcpy(copy, name.s, name.length);
+    x->shard[x->shards] = (struct k3_name){copy, name.length};
+    k3_name_map_add(&p->map, x->shard, x->shards++, hash);
     return K3_OK;
+}
+
+/* The number of a shard, a new one for a new name. */
+static k3_status shard_number(struct parser *p, struct k3_name name, uint32_t *out) {
+    struct k3_index *x = p->x;
+    /* Neighbours mostly lie in the same shard. */
+    if (x->count) {
+        *out = x->entry[x->count - 1].shard;
+        const struct k3_name *last = &x->shard[*out];
+        if (last->length == name.length && memcmp(last->s, name.s, name.length) == 0) return K3_OK;
+    }
+    uint64_t hash = k3_name_hash(name);
+    *out = k3_name_map_find(&p->map, x->shard, name, hash);
+    if (*out != K3_NAME_NONE) return K3_OK;
+    *out = x->shards;
+    return add_shard(p, name, hash);
 }
 
 static k3_status parse_entry(struct parser *p) {
     struct k3_index *x = p->x;
     struct k3_name name, shard;
     uint32_t number;
-    k3_status status = grow(p, (void **)&x->entry, sizeof *x->entry, x->count, &p->entry_room);
+    k3_status status = K3_OK;
+    if (x->count == p->entry_room)
+        status = resize(p, &x->entry, sizeof *x->entry, 64 + 2 * (uint64_t)p->entry_room, &p->entry_room);
     if (status) return status;
     if (!k3_json_key(&p->j, &name)) return broken(p);
-    if (name.length > UINT32_MAX) return k3_fail(p->err, K3_ERR_FORMAT, "%s: a name beyond 4 GB", p->file);
+    uint64_t hash = k3_name_hash(name);
     if (!k3_json_string(&p->j, &shard))
-        return k3_fail(p->err, K3_ERR_FORMAT, "%s: the shard of tensor %.*s: byte %zu: %s", p->file,
-                       k3_shown(name.length), name.s, k3_json_offset(&p->j), p->j.error);
-    /* Neighbours mostly lie in the same shard. */
-    number = x->count ? x->entry[x->count - 1].shard : 0;
-    if (!x->count || x->shard[number].length != shard.length ||
-        memcmp(x->shard[number].s, shard.s, shard.length) != 0)
-        status = shard_number(p, shard, &number);
-    if (status) return status;
-    x->entry[x->count++] = (struct k3_index_entry){name.s, (uint32_t)name.length, number};
-    return K3_OK;
+        return k3_fail(p->err, K3_ERR_FORMAT, "%s: byte %" PRIu64 ", a tensor's shard: %s", p->file,
+                       k3_json_offset(&p->j), p->j.error);
+    status = shard_number(p, shard, &number);
+    if (!status) x->entry[x->count++] = (struct k3_index_entry){hash, number};
+    return status;
 }
 
 static k3_status parse_map(struct parser *p) {
@@ -92,13 +108,18 @@ static k3_status parse_map(struct parser *p) {
     return p->j.error ? broken(p) : K3_OK;
 }
 
+static bool is_map(struct k3_name key) {
+    static const char name[] = "weight_map";
+    return key.length == sizeof name - 1 && memcmp(key.s, name, key.length) == 0;
+}
+
 static k3_status parse_all(struct parser *p) {
     bool first = true, found = false;
     if (!k3_json_enter(&p->j, '{')) return broken(p);
     while (k3_json_more(&p->j, '}', &first)) {
         struct k3_name key;
         if (!k3_json_key(&p->j, &key)) return broken(p);
-        if (key.length != 10 || memcmp(key.s, "weight_map", 10) != 0) {
+        if (!is_map(key)) {
             if (!k3_json_skip(&p->j)) return broken(p);
             continue;
         }
@@ -139,24 +160,62 @@ static k3_status sort_shards(struct parser *p) {
         }
         for (uint32_t i = 0; i < x->count; i++) x->entry[i].shard = place[x->entry[i].shard];
     }
-    k3_status status = rank && place ? K3_OK : k3_fail(p->err, K3_ERR_MEMORY, "%s: out of memory", p->file);
+    k3_status status = rank && place ? K3_OK : no_memory(p);
     free(place);
     free(rank);
     return status;
 }
 
-k3_status k3_index_parse(struct k3_index *x, const char *file, char *text, size_t length, k3_error *err) {
-    struct parser p = {.j = k3_json_of(text, length), .x = x, .map = {.name_of = shard_name}, .file = file, .err = err};
+k3_status k3_index_parse(struct k3_index *x, const char *file, const struct k3_json_source *source, uint64_t bytes,
+                         k3_error *err) {
+    struct parser p = {.x = x, .map = {.name_of = shard_name}, .file = file, .err = err};
+    char *window = malloc(K3_JSON_WINDOW);
     *x = (struct k3_index){0};
-    k3_status status = parse_all(&p);
+    k3_status status = window ? K3_OK : no_memory(&p);
+    if (!status) { /* an entry takes some 110 bytes of text */
+        p.j = k3_json_from(source, window);
+        status = resize(&p, &x->entry, sizeof *x->entry, 64 + bytes / 100, &p.entry_room);
+    }
+    if (!status) status = parse_all(&p);
     if (!status) status = sort_shards(&p);
     k3_name_map_clear(&p.map);
+    free(window);
     if (status) k3_index_clear(x);
     return status;
 }
 
 void k3_index_clear(struct k3_index *x) {
-    free(x->entry);
-    free(x->shard);
+    k3_arena_clear(&x->arena);
     *x = (struct k3_index){0};
+}
+
+/* The name of the i-th member of the object that comes. */
+static bool find_member(struct k3_json *j, uint32_t i, char *name, size_t size) {
+    struct k3_name key;
+    bool first = true;
+    if (!k3_json_enter(j, '{')) return false;
+    while (k3_json_more(j, '}', &first) && k3_json_key(j, &key)) {
+        if (i-- == 0) {
+            size_t n = key.length < size ? key.length : size - 1;
+            memcpy(name, key.s, n);
+            name[n] = 0;
+            return true;
+        }
+        if (!k3_json_skip(j)) return false;
+    }
+    return false;
+}
+
+void k3_index_name(const struct k3_json_source *source, uint32_t i, char *name, size_t size) {
+    char *window = malloc(K3_JSON_WINDOW);
+    struct k3_json j = k3_json_from(source, window);
+    struct k3_name key;
+    bool first = true;
+    name[0] = 0;
+    if (!window || !k3_json_enter(&j, '{')) goto out;
+    while (k3_json_more(&j, '}', &first) && k3_json_key(&j, &key)) {
+        if (is_map(key) ? find_member(&j, i, name, size) : !k3_json_skip(&j)) break;
+    }
+out:
+    free(window);
 }
