@@ -45,7 +45,7 @@ static size_t read_ids(json_t *list, int32_t *out) {
 /* Weights lie beside the expected values, or were generated into the build directory. */
 static bool find_dir(const char *name, char *out, size_t size) {
     const char *roots[] = {getenv("K3_BUILDDIR"), getenv("K3_SRCDIR")};
-    const char *below[] = {"tests/models", "tests/data/models"};
+    const char *below[] = {"tests/goldens", "tests/data/models"};
     char probe[8192];
     for (int i = 0; i < 2; i++) {
         snprintf(out, size, "%s/%s/%s", roots[i] ? roots[i] : ".", below[i], name);
