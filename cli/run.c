@@ -223,17 +223,20 @@ static bool contains(const int32_t *ids, size_t n, int32_t id) {
     return false;
 }
 
-/* Never picked: reserved ids, [PAD], and ids that the tokenizer has no text for, unless they end a text. */
+/* Never picked, unless they end a text: ids that the tokenizer has no text for; and where the prompt is a text, reserved
+ * ids and [PAD].  Who gives ids compares models, and gets what the model says. */
 static int ban(struct run *r, const int32_t *eos, size_t eos_count) {
     if (!r->tokenizer) return CLI_OK;
     k3_error err;
     size_t n = 0;
+    bool reserved = r->source != OPTION_IDS;
     uint32_t vocab = k3_model_vocab_size(r->model), known = k3_tokenizer_vocab_size(r->tokenizer);
     int32_t *ids = malloc((size_t)vocab * sizeof *ids);
     if (!ids) return fail("out of memory");
     for (uint32_t i = 0; i < vocab; i++) {
         int32_t id = (int32_t)i;
-        if ((i >= known || k3_tokenizer_is_reserved(r->tokenizer, id)) && !contains(eos, eos_count, id)) ids[n++] = id;
+        bool useless = i >= known || (reserved && k3_tokenizer_is_reserved(r->tokenizer, id));
+        if (useless && !contains(eos, eos_count, id)) ids[n++] = id;
     }
     k3_status status = k3_sampler_ban(r->sampler, ids, n, &err);
     free(ids);

@@ -13,9 +13,9 @@ from harness import (K3, TIMEOUT, byte_vocabulary, copy_model, endless_model, ex
 GREEDY = ["--temperature", "0"]
 
 
-def expect_continuation(name, *more):
+def expect_continuation(name, *more, model=None):
     e = expected(name)
-    r = k3("run", golden(name), "--ids", ids_text(e["ids"]), "-n", len(e["greedy"]), *GREEDY, "--json", *more)
+    r = k3("run", model or golden(name), "--ids", ids_text(e["ids"]), "-n", len(e["greedy"]), *GREEDY, "--json", *more)
     assert r.code == 0 and r.err == b"", r
     j = r.json()
     assert j["ids"] == e["greedy"], (j["ids"], e["greedy"])
@@ -44,7 +44,7 @@ def golden_continuation_with_every_isa():
 
 @test
 def json_has_all_of_it():
-    j = expect_continuation("k3-tiny", "--seed", "7")
+    j = expect_continuation("k3-tiny", "--seed", "7", model=copy_model())
     assert j["stop"] == "length" and j["seed"] == 7 and j["text"] is None and j["error"] is None
     t = j["timings"]
     assert t["prompt_tokens"] == 48 and t["decode_tokens"] == len(j["ids"]) - 1
@@ -56,7 +56,7 @@ def json_has_all_of_it():
 @test
 def ids_stream_without_a_tokenizer():
     e = expected()
-    r = k3("run", golden(), "--ids", ids_text(e["ids"]), "-n", 5, *GREEDY)
+    r = k3("run", copy_model(), "--ids", ids_text(e["ids"]), "-n", 5, *GREEDY)
     assert r.code == 0 and r.out.decode() == " ".join(map(str, e["greedy"][:5])) + "\n", r
     assert len(r.lines) == 1 and re.search(r"prompt 48 tokens .* decode 4 tokens .*tokens/s", r.lines[0]), r
 
@@ -76,6 +76,16 @@ def ids_come_from_files_too():
     assert r.json()["ids"] == e["greedy"][:3], r
     r = k3("run", golden(), "--ids", "@-", "-n", 3, *GREEDY, "--json", stdin=" ".join(map(str, e["ids"])))
     assert r.json()["ids"] == e["greedy"][:3], r
+
+
+@test
+def ids_become_text_where_there_is_a_tokenizer():
+    """And nothing is banned: the continuation stays the model's own."""
+    e = expected()
+    model = model_with_tokenizer()
+    r = k3("run", model, "--ids", ids_text(e["ids"]), "-n", len(e["greedy"]), *GREEDY, "--json").json()
+    assert r["ids"] == e["greedy"] and max(e["greedy"]) >= 256, r
+    assert "<|reserved_token_475|>" in r["text"], r
 
 
 @test
@@ -133,9 +143,10 @@ def text_is_valid_utf8():
 def reserved_ids_are_never_picked():
     """Without names every special slot is reserved, and k3-tiny would pick them half of the time."""
     model = model_with_tokenizer()
-    j = k3("run", model, "-p", "x", "-n", 100, "--temperature", 5, "--top-p", 1, "--seed", 1, "--json").json()
+    hot = ["-n", 100, "--temperature", 5, "--top-p", 1, "--seed", 1, "--json"]
+    j = k3("run", model, "-p", "x", *hot).json()
     assert max(j["ids"]) < 256 and len(j["ids"]) == 100, j["ids"]
-    j = k3("run", endless_model(), "--ids", "120", "-n", 100, "--temperature", 5, "--top-p", 1, "--seed", 1, "--json").json()
+    j = k3("run", model, "--ids", "120", *hot).json()
     assert max(j["ids"]) >= 256, j["ids"]
 
 
@@ -151,7 +162,7 @@ def special_tokens_only_when_asked_for():
 
 @test
 def a_prompt_needs_a_tokenizer():
-    r = k3("run", golden(), "-p", "Hello")
+    r = k3("run", copy_model(), "-p", "Hello")
     assert r.code == 1 and len(r.lines) == 1 and "tiktoken.model" in r.lines[0], r
 
 
