@@ -173,7 +173,8 @@ bool k3_json_string(struct k3_json *j, struct k3_name *out) {
         }
     }
     *out = (struct k3_name){start, (size_t)(to - start)};
-    if (!ascii && k3_utf8_valid(start, out->length) != out->length) return k3_json_fail(j, "a string that is not UTF-8");
+    if (!ascii && k3_utf8_valid(start, out->length) != out->length)
+        return k3_json_fail(j, "a string that is not UTF-8");
     j->at++;
     return true;
 }
@@ -196,8 +197,9 @@ bool k3_json_uint(struct k3_json *j, uint64_t *out) {
     char c = peek(j);
     if (c == '-') return k3_json_fail(j, "a negative number");
     if (c < '0' || c > '9') return k3_json_fail(j, "expected a whole number");
-    char *start = j->at;
-    for (; is_digit(j) && j->at - start < 18; j->at++) v = 10 * v + (unsigned)(*j->at - '0'); /* 18 digits always fit */
+    char *start = j->at, *p = start, *safe = j->end - start < 18 ? j->end : start + 18; /* 18 digits always fit */
+    for (; p < safe && *p >= '0' && *p <= '9'; p++) v = 10 * v + (unsigned)(*p - '0');
+    j->at = p;
     for (; is_digit(j); j->at++)
         if (__builtin_mul_overflow(v, 10u, &v) || __builtin_add_overflow(v, (unsigned)(*j->at - '0'), &v))
             return k3_json_fail(j, "a number beyond 2^64 - 1");

@@ -42,7 +42,8 @@ static bool is(struct k3_name name, const char *text, size_t length) {
 #define IS(name, text) is(name, text, sizeof(text) - 1)
 
 static k3_status broken(const struct parser *p) {
-    return k3_fail(p->err, K3_ERR_FORMAT, "%s: byte %" PRIu64 " of the header: %s", p->file, k3_json_offset(&p->j), p->j.error);
+    return k3_fail(p->err, K3_ERR_FORMAT, "%s: byte %" PRIu64 " of the header: %s", p->file, k3_json_offset(&p->j),
+                   p->j.error);
 }
 
 #define TENSOR_FAIL(p, t, status, format, ...)                                                                       \
