@@ -18,7 +18,7 @@ import traceback
 SOURCE = os.environ.get("K3_SRCDIR") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("K3_BUILDDIR") or "."
 K3 = os.environ.get("K3") or os.path.join(BUILD, "k3")
-FOLDERS = [os.path.join(BUILD, "tests", "models"), os.path.join(SOURCE, "tests", "data", "models")]
+FOLDERS = [os.path.join(BUILD, "tests", "goldens"), os.path.join(SOURCE, "tests", "data", "models")]
 SANITIZER = re.compile(rb"Sanitizer|runtime error:")
 TIMEOUT = 300
 INDEX = "model.safetensors.index.json"
