@@ -23,14 +23,15 @@ k3_status k3_fail(k3_error *err, k3_status status, const char *format, ...) {
 
 k3_status k3_fail_prefix(k3_error *err, k3_status status, const char *format, ...) {
     if (!err) return status;
-    char old[sizeof err->text];
-    memcpy(old, err->text, sizeof old);
+    k3_error old = *err;
     va_list args;
     va_start(args, format);
     int n = vsnprintf(err->text, sizeof err->text, format, args);
     va_end(args);
-    if (n >= 0 && (size_t)n < sizeof err->text)
-        snprintf(err->text + n, sizeof err->text - (size_t)n, ": %s", old);
+    size_t at = n < 0 ? 0 : (size_t)n < sizeof err->text ? (size_t)n : sizeof err->text - 1;
+    size_t room = sizeof err->text - at - 1;
+    strncat(err->text, ": ", room);
+    strncat(err->text, old.text, room > 2 ? room - 2 : 0);
     one_line(err->text);
     return err->status;
 }
