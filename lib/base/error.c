@@ -21,17 +21,23 @@ k3_status k3_fail(k3_error *err, k3_status status, const char *format, ...) {
     return status;
 }
 
+/* Puts as much of `more` behind the first `at` bytes as fits; returns the new length. */
+static size_t append(k3_error *err, size_t at, const char *more) {
+    size_t n = strlen(more), room = sizeof err->text - 1 - at;
+    if (n > room) n = room;
+    memcpy(err->text + at, more, n);
+    err->text[at + n] = 0;
+    return at + n;
+}
+
 k3_status k3_fail_prefix(k3_error *err, k3_status status, const char *format, ...) {
     if (!err) return status;
     k3_error old = *err;
     va_list args;
     va_start(args, format);
-    int n = vsnprintf(err->text, sizeof err->text, format, args);
+    vsnprintf(err->text, sizeof err->text, format, args);
     va_end(args);
-    size_t at = n < 0 ? 0 : (size_t)n < sizeof err->text ? (size_t)n : sizeof err->text - 1;
-    size_t room = sizeof err->text - at - 1;
-    strncat(err->text, ": ", room);
-    strncat(err->text, old.text, room > 2 ? room - 2 : 0);
+    append(err, append(err, strlen(err->text), ": "), old.text);
     one_line(err->text);
     return err->status;
 }
