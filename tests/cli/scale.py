@@ -1,6 +1,6 @@
 """The released Kimi K3 at full size, 497,220 tensors in 96 shards, laid out as sparse files: names, types, shapes and
-shards of the text model are the release's, the data is one hole.  Inspecting it is quick and small; running it says what
-it needs."""
+shards of the text model are the release's, the data is one hole.  Inspecting it is quick and small; running it says
+what it needs."""
 import json
 import os
 import struct
@@ -19,8 +19,8 @@ CONFIG = {
         "model_type": "kimi_linear", "vocab_size": VOCAB, "hidden_size": D, "intermediate_size": INTER,
         "num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "hidden_act": "situ", "rms_norm_eps": 1e-5,
         "q_lora_rank": Q_RANK, "kv_lora_rank": RANK, "qk_nope_head_dim": NOPE, "qk_rope_head_dim": ROPE,
-        "v_head_dim": V, "mla_use_nope": True, "mla_use_output_gate": True, "attn_res_block_size": 12, "num_experts": EXPERTS,
-        "num_experts_per_token": 16, "moe_intermediate_size": FF, "routed_expert_hidden_size": LATENT,
+        "v_head_dim": V, "mla_use_nope": True, "mla_use_output_gate": True, "attn_res_block_size": 12,
+        "num_experts": EXPERTS, "num_experts_per_token": 16, "moe_intermediate_size": FF, "routed_expert_hidden_size": LATENT,
         "latent_moe_use_norm": True, "num_shared_experts": 2, "first_k_dense_replace": 1, "moe_layer_freq": 1,
         "moe_router_activation_func": "sigmoid", "activation_situ_beta": 4.0, "activation_situ_linear_beta": 25.0,
         "eos_token_id": 163586,
