@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#define AHEAD (K3_JSON_TOKEN + 2) /* bytes in the window before a token is begun: it, its quotes or its colon */
 #define ONES UINT64_C(0x0101010101010101)
 #define HIGHS UINT64_C(0x8080808080808080)
 
@@ -17,20 +18,20 @@ static void skip_blanks(struct k3_json *j) {
     while (j->at < j->end && (*j->at == ' ' || *j->at == '\n' || *j->at == '\r' || *j->at == '\t')) j->at++;
 }
 
-/* Moves the rest of the window, less than a token, to its start and reads on; false when nothing more comes. */
+/* Moves the rest of the window, little more than a token, to its start and reads on; false when nothing more comes. */
 static bool refill(struct k3_json *j) {
     if (!j->source) return false;
     size_t rest = (size_t)(j->end - j->at), had = rest, n = 1;
     j->before += (uint64_t)(j->at - j->start);
     memmove(j->start, j->at, rest);
-    while (n && rest <= K3_JSON_TOKEN) {
+    while (n && rest <= AHEAD) {
         n = j->source->read(j->source->user, j->start + rest, K3_JSON_WINDOW - rest);
         rest += n;
     }
     if (!n) j->source = NULL;
     j->at = j->start;
     j->end = j->start + rest;
-    j->refill = n ? j->end - K3_JSON_TOKEN : j->end;
+    j->refill = n ? j->end - AHEAD : j->end;
     return rest > had;
 }
 
@@ -150,6 +151,11 @@ static char *escape(struct k3_json *j, char *to) {
     return to + 1;
 }
 
+/* Longer tokens may or may not be whole in the window: refused wherever they lie. */
+static bool too_long(struct k3_json *j, const char *start) {
+    return (size_t)(j->at - start) > j->longest && !k3_json_fail(j, "too long");
+}
+
 bool k3_json_string(struct k3_json *j, struct k3_name *out) {
     if (!expect(j, '"', "expected a string")) return false;
     char *start = j->at, *to = start;
@@ -159,8 +165,8 @@ bool k3_json_string(struct k3_json *j, struct k3_name *out) {
         if (to != j->at) memmove(to, j->at, (size_t)(p - j->at));
         to += p - j->at;
         j->at = p;
-        if (p == j->end)
-            return k3_json_fail(j, j->source ? "a string of more than 64 KB" : "a string without an end");
+        if (too_long(j, start)) return false;
+        if (p == j->end) return k3_json_fail(j, "a string without an end");
         if (*p == '"') break;
         if (*p == '\\') {
             to = escape(j, to);
@@ -181,7 +187,8 @@ bool k3_json_string(struct k3_json *j, struct k3_name *out) {
 
 bool k3_json_key(struct k3_json *j, struct k3_name *out) {
     if (!k3_json_string(j, out)) return false;
-    if (j->at < j->end && *j->at != ':') skip_blanks(j); /* not peek: the window must not move under the name */
+    skip_blanks(j); /* no peek: the window must not move under the name */
+    if (too_long(j, out->s)) return false;
     if (j->at == j->end) return k3_json_fail(j, "ends too early");
     if (*j->at != ':') return k3_json_fail(j, "expected ':'");
     j->at++;
@@ -217,6 +224,7 @@ static bool digits(struct k3_json *j) {
 }
 
 static bool skip_number(struct k3_json *j) {
+    const char *start = j->at;
     if (*j->at == '-') j->at++;
     if (j->at < j->end && *j->at == '0') j->at++;
     else if (!digits(j)) return false;
@@ -230,7 +238,7 @@ static bool skip_number(struct k3_json *j) {
         if (j->at < j->end && (*j->at == '+' || *j->at == '-')) j->at++;
         if (!digits(j)) return false;
     }
-    return true;
+    return !too_long(j, start);
 }
 
 /* A string, a number, true, false or null. */

@@ -15,7 +15,9 @@
 
 #define K3_JSON_DEPTH 64 /* brackets within one skipped value */
 
-#define K3_JSON_TOKEN ((size_t)64 << 10)   /* bytes: the longest string that may come from a source */
+#ifndef K3_JSON_TOKEN                      /* fuzzing sets a small one */
+#define K3_JSON_TOKEN ((size_t)64 << 10)   /* bytes: the longest string or number that may come from a source */
+#endif
 #define K3_JSON_WINDOW (8 * K3_JSON_TOKEN) /* bytes */
 
 struct k3_json_source {
@@ -25,10 +27,11 @@ struct k3_json_source {
 
 struct k3_json {
     char *start, *at, *end;
-    char *refill; /* from here on look for more text, or for an error, before going on */
-    const char *error; /* NULL, or what is wrong at `at` */
-    const struct k3_json_source *source; /* NULL: all is here */
-    uint64_t before; /* bytes of the text before `start` */
+    char *refill;                        /* from here on look for more text, or for an error, before going on */
+    const char *error;                   /* NULL, or what is wrong at `at` */
+    const struct k3_json_source *source; /* NULL: all that is left is here */
+    uint64_t before;                     /* bytes of the text before `start` */
+    size_t longest;                      /* token, in bytes */
 };
 
 struct k3_name {
@@ -37,12 +40,16 @@ struct k3_name {
 };
 
 static inline struct k3_json k3_json_of(char *text, size_t length) {
-    return (struct k3_json){.start = text, .at = text, .end = text + length, .refill = text + length};
+    char *end = text + length;
+    return (struct k3_json){.start = text, .at = text, .end = end, .refill = end, .longest = SIZE_MAX};
 }
 
 /* The text of a source, which is read through window [K3_JSON_WINDOW]. */
 static inline struct k3_json k3_json_from(const struct k3_json_source *source, char *window) {
-    return (struct k3_json){.start = window, .at = window, .end = window, .refill = window, .source = source};
+    struct k3_json j = {.start = window, .at = window, .end = window, .refill = window};
+    j.source = source;
+    j.longest = K3_JSON_TOKEN;
+    return j;
 }
 
 /* Steps into an object or array: bracket is '{' or '['. */
