@@ -166,18 +166,15 @@ def a_prompt_needs_a_tokenizer():
     assert r.code == 1 and len(r.lines) == 1 and "tiktoken.model" in r.lines[0], r
 
 
-def interrupt(send, args, ready=None, again=None):
+def interrupt(send, args, ready):
     """Starts a run that would take long, interrupts it when `ready` bytes of output are there."""
     p = start(*args)
     deadline = time.monotonic() + TIMEOUT
     out = b""
-    while ready and len(out) < ready and time.monotonic() < deadline:
+    while len(out) < ready and time.monotonic() < deadline:
         if select.select([p.stdout], [], [], 1)[0]:
             out += os.read(p.stdout.fileno(), 4096)
     p.send_signal(send)
-    if again:
-        time.sleep(0.05)
-        p.send_signal(again)
     rest, err = p.communicate(timeout=TIMEOUT)
     return p.returncode, out + rest, err
 

@@ -1,8 +1,9 @@
 """Command lines: help, versions, and wrong usage, which is exit 2 and one line that names the culprit."""
+import os
 import re
 import subprocess
 
-from harness import K3, golden, k3, main, test
+from harness import K3, SOURCE, golden, k3, main, test
 
 MODEL = golden()
 
@@ -25,7 +26,7 @@ def help_is_printed():
 
 
 @test
-def help_names_every_option_of_the_man_page():
+def every_option_is_in_the_help_and_in_the_manual():
     for command, options in {
         "run": "prompt file ids tokens special temperature top-k top-p min-p seed threads memory isa precision json "
                "quiet",
@@ -34,8 +35,12 @@ def help_names_every_option_of_the_man_page():
         "bench": "prompt decode repeat threads memory isa precision json quiet",
     }.items():
         out = k3(command, "--help").out.decode()
+        with open(os.path.join(SOURCE, "man", "k3-%s.1" % command), encoding="utf-8") as f:
+            manual = f.read().replace("\\-", "-")
         for option in options.split():
-            assert "--" + option in out, (command, option)
+            assert "--" + option in out and "--" + option in manual, (command, option)
+        known = set(re.findall(r"--([a-z][a-z-]*)", out)) - {"help"}
+        assert known <= set(options.split()), (command, known)
 
 
 @test

@@ -90,6 +90,19 @@ def _(m):
     m.link("config.json", "/dev/zero")
 
 
+if os.geteuid() != 0:  # nothing is unreadable to root
+
+    @case("config: unreadable", r"config\.json.*Permission denied")
+    def _(m):
+        m.write("config.json", m.read("config.json"))
+        os.chmod(m.file("config.json"), 0)
+
+    @case("shard: unreadable", r"model-00002-of-000014\.safetensors.*Permission denied")
+    def _(m):
+        m.write(shard_name(2), m.read(shard_name(2)))
+        os.chmod(m.file(shard_name(2)), 0)
+
+
 @case("config: links to itself", r"config\.json")
 def _(m):
     m.link("config.json", "config.json")
