@@ -5,6 +5,7 @@
 #include <check.h>
 #include <jansson.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -251,6 +252,48 @@ START_TEST(sessions_are_apart) {
 }
 END_TEST
 
+struct reader {
+    k3_model *model;
+    const struct golden *g;
+    float *logits;
+};
+
+static void *read_alone(void *arg) {
+    struct reader *r = arg;
+    k3_session *s = NULL;
+    if (k3_session_new(r->model, &s, NULL) != K3_OK) return NULL;
+    k3_status status = k3_session_feed(s, r->g->ids, 16, NULL, NULL);
+    for (size_t t = 16; t < r->g->tokens && !status; t++) status = k3_session_feed(s, r->g->ids + t, 1, NULL, NULL);
+    if (!status) memcpy(r->logits, k3_session_logits(s), r->g->vocab * sizeof(float));
+    k3_session_free(s);
+    return status ? NULL : r;
+}
+
+/* Sessions of one model on several threads of the program at once. */
+START_TEST(threads_share_a_model) {
+    enum { READERS = 3 };
+    struct golden g;
+    struct reader r[READERS];
+    pthread_t thread[READERS];
+    void *done;
+    if (!golden_open(&g, _i)) return;
+    k3_model *m = open_model(&g, NULL, 2);
+    for (int i = 0; i < READERS; i++) {
+        r[i] = (struct reader){m, &g, malloc(g.vocab * sizeof(float))};
+        ck_assert_int_eq(pthread_create(&thread[i], NULL, read_alone, &r[i]), 0);
+    }
+    for (int i = 0; i < READERS; i++) {
+        pthread_join(thread[i], &done);
+        ck_assert_ptr_nonnull(done);
+        ck_assert(!memcmp(r[0].logits, r[i].logits, g.vocab * sizeof(float)));
+    }
+    ck_assert(worst(r[0].logits, g.logits + (g.tokens - 1) * g.vocab, g.vocab) <= g.tolerance);
+    for (int i = 0; i < READERS; i++) free(r[i].logits);
+    k3_model_close(m);
+    golden_close(&g);
+}
+END_TEST
+
 /* A block boundary of 512 tokens inside a feed, pages of the cache, and both forms of MLA give what
  * single steps give. */
 START_TEST(long_prompt) {
@@ -318,6 +361,7 @@ int main(void) {
     tcase_add_loop_test(t, greedy, 0, MODELS);
     tcase_add_loop_test(t, same_bits_for_all_threads, 0, MODELS);
     tcase_add_loop_test(t, sessions_are_apart, 0, MODELS);
+    tcase_add_loop_test(t, threads_share_a_model, 0, MODELS);
     tcase_add_loop_test(t, long_prompt, 0, MODELS);
     tcase_add_loop_test(t, errors, 0, MODELS);
     suite_add_tcase(s, t);
