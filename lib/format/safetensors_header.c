@@ -76,6 +76,15 @@ static k3_status parse_shape(struct parser *p, struct k3_tensor *t) {
     return p->j.error ? broken_tensor(p, t) : K3_OK;
 }
 
+static k3_status set_range(const struct parser *p, struct k3_tensor *t, uint64_t begin, uint64_t end) {
+    uint64_t sum;
+    if (begin > end || !k3_add64(p->data_start, end, &sum))
+        return TENSOR_FAIL(p, t, K3_ERR_FORMAT, "data_offsets [%" PRIu64 ", %" PRIu64 "] cannot be true", begin, end);
+    t->offset = p->data_start + begin;
+    t->bytes = end - begin;
+    return K3_OK;
+}
+
 static k3_status parse_offsets(struct parser *p, struct k3_tensor *t) {
     uint64_t v[2], n = 0;
     bool first = true;
@@ -86,13 +95,7 @@ static k3_status parse_offsets(struct parser *p, struct k3_tensor *t) {
         if (p->j.error) return broken_tensor(p, t);
     }
     if (!p->j.error && n < 2) k3_json_fail(&p->j, "fewer than two data_offsets");
-    if (p->j.error) return broken_tensor(p, t);
-    uint64_t end;
-    if (v[0] > v[1] || !k3_add64(p->data_start, v[1], &end))
-        return TENSOR_FAIL(p, t, K3_ERR_FORMAT, "data_offsets [%" PRIu64 ", %" PRIu64 "] cannot be true", v[0], v[1]);
-    t->offset = p->data_start + v[0];
-    t->bytes = v[1] - v[0];
-    return K3_OK;
+    return p->j.error ? broken_tensor(p, t) : set_range(p, t, v[0], v[1]);
 }
 
 static k3_status check_bytes(const struct parser *p, const struct k3_tensor *t) {
@@ -109,8 +112,37 @@ static k3_status check_bytes(const struct parser *p, const struct k3_tensor *t) 
                        k3_dtype_name(t), shape, bits / 8 + (bits % 8 != 0), t->bytes);
 }
 
+static bool literal(struct k3_json *j, const char *text, size_t length) {
+    if ((size_t)(j->end - j->at) < length || memcmp(j->at, text, length) != 0) return false;
+    j->at += length;
+    return true;
+}
+#define LITERAL(j, text) literal(j, text, sizeof(text) - 1)
+
+/* The object behind a tensor's name, spelled as the safetensors library does, which leaves no blanks
+ * and keeps this order: the headers of the full release take 0.09 s so, and 0.14 s without.  False: it
+ * is spelled otherwise, or broken, and nothing was done. */
+static bool parse_usual(struct parser *p, struct k3_tensor *t, uint64_t range[2]) {
+    struct k3_json *j = &p->j, before = *j;
+    bool usual = LITERAL(j, "{\"dtype\":\"");
+    t->type = LITERAL(j, "U8\"") ? 1 : 0; /* the commonest of types[] */
+    usual = usual && (t->type || LITERAL(j, "BF16\"")) && LITERAL(j, ",\"shape\":[") && j->at < j->end;
+    if (usual && *j->at != ']') {
+        do usual = t->rank < K3_MAX_RANK && k3_json_uint(j, &t->shape[t->rank++]);
+        while (usual && LITERAL(j, ","));
+    }
+    usual = usual && LITERAL(j, "],\"data_offsets\":[") && k3_json_uint(j, &range[0]) && LITERAL(j, ",") &&
+            k3_json_uint(j, &range[1]) && LITERAL(j, "]}");
+    if (!usual) {
+        *j = before;
+        t->rank = 0;
+    }
+    t->dtype = types[t->type].dtype;
+    return usual;
+}
+
 /* The object behind a tensor's name. */
-static k3_status parse_tensor(struct parser *p, struct k3_tensor *t) {
+static k3_status parse_members(struct parser *p, struct k3_tensor *t) {
     enum { DTYPE = 1, SHAPE = 2, OFFSETS = 4 };
     static const char *const names[] = {"dtype", "shape", "data_offsets"};
     unsigned seen = 0;
@@ -136,7 +168,7 @@ static k3_status parse_tensor(struct parser *p, struct k3_tensor *t) {
     if (p->j.error) return broken_tensor(p, t);
     for (size_t i = 0; i < 3; i++)
         if (!(seen & 1u << i)) return TENSOR_FAIL(p, t, K3_ERR_FORMAT, "no %s", names[i]);
-    return check_bytes(p, t);
+    return K3_OK;
 }
 
 static bool grow(struct k3_header *h) {
@@ -162,7 +194,9 @@ static k3_status add_tensor(struct parser *p, struct k3_name name) {
     h->name_bytes += name.length;
     *t = (struct k3_tensor){.name = kept, .name_length = (uint32_t)name.length};
     h->hash[h->count++] = k3_name_hash((struct k3_name){kept, name.length});
-    return parse_tensor(p, t);
+    uint64_t range[2];
+    k3_status status = parse_usual(p, t, range) ? set_range(p, t, range[0], range[1]) : parse_members(p, t);
+    return status ? status : check_bytes(p, t);
 }
 
 struct range {
