@@ -51,7 +51,7 @@ START_TEST(shares_cover_everything_once) {
                 size_t next = 0;
                 for (int rank = 0; rank < size; rank++) {
                     size_t begin, end;
-                    struct k3_team team = {rank, size};
+                    struct k3_team team = {rank, size, NULL};
                     k3_team_share(&team, n, grain, &begin, &end);
                     ck_assert_uint_eq(begin, next);
                     ck_assert(end >= begin && (end == n || end % grain == 0));

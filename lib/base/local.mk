@@ -1,4 +1,5 @@
 K3_BASE = \
+  lib/base/barrier.c lib/base/barrier.h \
   lib/base/arena.c lib/base/arena.h \
   lib/base/error.c lib/base/error.h \
   lib/base/file.c lib/base/file.h \

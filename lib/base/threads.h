@@ -8,19 +8,23 @@
 
 #include <stddef.h>
 
+struct k3_meeting; /* where a team waits for its last thread */
+
 struct k3_team {
     int rank, size;
+    struct k3_meeting *meeting; /* not used by a team of one */
 };
 
 /* Physical cores that this process may use: limited by its affinity mask, by the CPU quota of its
- * cgroup (v1 or v2, rounded down, at least 1) and by OMP_NUM_THREADS. */
+ * cgroup (v1 or v2, rounded down, at least 1) and by OMP_NUM_THREADS, which can lower the number but
+ * not raise it: whoever wants more threads than cores asks for them by number. */
 int k3_threads_default(void);
 
 /* Runs fn on `threads` threads (1 without OpenMP or inside another parallel region) and returns
  * when all are done. */
 void k3_team_run(int threads, void (*fn)(struct k3_team *team, void *arg), void *arg);
 
-/* Waits for all threads of the team. */
+/* Waits for all threads of the team; what they wrote before is seen after. */
 void k3_team_barrier(struct k3_team *team);
 
 /* This thread's share [*begin, *end) of n items, in multiples of `grain`. */
