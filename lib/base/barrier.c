@@ -1,5 +1,6 @@
 #include "base/barrier.h"
 
+#include <limits.h>
 #include <sched.h>
 
 #ifdef __linux__
@@ -16,9 +17,10 @@ static void pause_cpu(void) {
 #endif
 }
 
-/* Sleeps while the generation is `seen`; may return early. */
+/* Sleeps while the generation is `seen`; may return early.  The last thread sees that we sleep or we see
+ * its generation: both sides write, then read, in one order for all. */
 static void sleep_on(struct k3_barrier *b, unsigned seen) {
-    atomic_fetch_add(&b->sleepers, 1); /* before the kernel compares: the last thread wakes us or we see its change */
+    atomic_fetch_add(&b->sleepers, 1);
 #ifdef __linux__
     syscall(SYS_futex, &b->generation, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
 #else
@@ -28,24 +30,25 @@ static void sleep_on(struct k3_barrier *b, unsigned seen) {
     atomic_fetch_sub(&b->sleepers, 1);
 }
 
-static void release(struct k3_barrier *b) {
-    atomic_store(&b->arrived, 0);
-    atomic_fetch_add(&b->generation, 1);
+static void release(struct k3_barrier *b, unsigned seen) {
+    atomic_store_explicit(&b->arrived, 0, memory_order_relaxed); /* none comes again before the generation changes */
+    atomic_store(&b->generation, seen + 1);
 #ifdef __linux__
-    if (atomic_load(&b->sleepers)) syscall(SYS_futex, &b->generation, FUTEX_WAKE_PRIVATE, 1 << 30, NULL, NULL, 0);
+    if (atomic_load(&b->sleepers)) syscall(SYS_futex, &b->generation, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 #endif
 }
 
 void k3_barrier_wait(struct k3_barrier *b, int size) {
-    unsigned seen = atomic_load(&b->generation);
     if (size <= 1) return;
-    if (atomic_fetch_add(&b->arrived, 1) + 1 == (unsigned)size) {
-        release(b);
+    unsigned seen = atomic_load_explicit(&b->generation, memory_order_relaxed); /* it waits for us */
+    if (atomic_fetch_add_explicit(&b->arrived, 1, memory_order_acq_rel) + 1 == (unsigned)size) {
+        release(b, seen);
         return;
     }
-    for (int i = 0; i < b->spins; i++) {
+    for (int i = 0; i < b->spins + b->yields; i++) {
         if (atomic_load_explicit(&b->generation, memory_order_acquire) != seen) return;
-        pause_cpu();
+        if (i < b->spins) pause_cpu();
+        else sched_yield();
     }
     while (atomic_load(&b->generation) == seen) sleep_on(b, seen);
 }

@@ -1,6 +1,6 @@
 K3_BASE = \
-  lib/base/barrier.c lib/base/barrier.h \
   lib/base/arena.c lib/base/arena.h \
+  lib/base/barrier.c lib/base/barrier.h \
   lib/base/error.c lib/base/error.h \
   lib/base/file.c lib/base/file.h \
   lib/base/memory.c lib/base/memory.h \

@@ -8,11 +8,11 @@
 
 #include <stddef.h>
 
-struct k3_meeting; /* where a team waits for its last thread */
+struct k3_barrier;
 
 struct k3_team {
     int rank, size;
-    struct k3_meeting *meeting; /* not used by a team of one */
+    struct k3_barrier *barrier; /* not used by a team of one */
 };
 
 /* Physical cores that this process may use: limited by its affinity mask, by the CPU quota of its
