@@ -1,5 +1,5 @@
 /* k3_checkpoint: opening and describing a directory. */
-#include "api/checkpoint.h"
+#include "model/checkpoint.h"
 
 #include "base/error.h"
 #include "base/memory.h"

@@ -1,3 +1,1 @@
-K3_APIS = \
-  lib/api/checkpoint.h \
-  lib/api/checkpoint.c lib/api/model.c
+K3_APIS = lib/api/checkpoint.c lib/api/model.c

@@ -1,5 +1,5 @@
 K3_MODEL = \
-  lib/model/layout.c lib/model/layout.h \
+  lib/model/checkpoint.h lib/model/layout.c lib/model/layout.h \
   lib/model/model.h lib/model/weights.c lib/model/vectors.c \
   lib/model/linear.c lib/model/linear.h \
   lib/model/state.c lib/model/state.h \

@@ -2,7 +2,7 @@
 #ifndef K3_MODEL_MODEL_H
 #define K3_MODEL_MODEL_H
 
-#include "api/checkpoint.h"
+#include "model/checkpoint.h"
 #include "simd/kernels.h"
 #include "store/store.h"
 

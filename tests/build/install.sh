@@ -19,7 +19,7 @@ cc -Wall -Wextra -Werror "$top/examples/generate.c" $(pkg-config --cflags --libs
 echo "== static"
 # shellcheck disable=SC2046
 cc "$top/examples/generate.c" $(pkg-config --cflags k3) "$prefix/usr/lib/libk3.a" \
-    $(pkg-config --static --libs-only-l k3 | sed 's/-lk3 //') -fopenmp -o "$prefix/generate-static"
+    $(pkg-config --static --libs-only-l --libs-only-other k3 | sed 's/-lk3 //') -o "$prefix/generate-static"
 env -u LD_LIBRARY_PATH "$prefix/generate-static" "$model" "Once upon a time" 16 | grep -q .
 echo "== C++"
 cat >"$prefix/version.cc" <<'CC'

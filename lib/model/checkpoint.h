@@ -1,6 +1,6 @@
 /* The inside of k3_checkpoint: config, tensor table and layout of one directory. */
-#ifndef K3_API_CHECKPOINT_H
-#define K3_API_CHECKPOINT_H
+#ifndef K3_MODEL_CHECKPOINT_H
+#define K3_MODEL_CHECKPOINT_H
 
 #include "model/layout.h"
 
