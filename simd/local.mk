@@ -7,7 +7,7 @@ K3_SIMD_LIBS = simd/libk3_scalar.la
 if X86_64
 noinst_LTLIBRARIES += simd/libk3_avx2.la
 simd_libk3_avx2_la_SOURCES = simd/avx2/avx2.h simd/avx2/avx2.c simd/avx2/math.h simd/avx2/lanes.h \
-  simd/avx2/weights.h simd/avx2/mxfp4.h simd/avx2/matmul.c simd/avx2/matmul_tiles.c simd/avx2/matmul_mxfp4.c \
+  simd/avx2/weights.h simd/avx2/mxfp4.h simd/avx2/matmul.c simd/avx2/matmul_mxfp4.c \
   simd/avx2/matmul_t.c simd/avx2/widen.c \
   simd/avx2/norm.c simd/avx2/elementwise.c simd/avx2/kda.c simd/avx2/attn_res.c simd/avx2/softmax.c
 simd_libk3_avx2_la_CFLAGS = $(AM_CFLAGS) $(AVX2_CFLAGS)

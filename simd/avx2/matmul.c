@@ -1,16 +1,18 @@
-/* Products with F32, BF16 and F16 weights.  A few tokens: weights are widened in registers, which keeps up with
- * memory; more tokens: in tiles. */
+/* Products with F32, BF16 and F16 weights, which are widened in registers.
+ *
+ * Three rows times four tokens fill the registers: twelve accumulators, seven loads for twelve multiply-adds.  The
+ * rows stay in the first cache while the tokens of a block pass by; the block stays in the second one while all rows
+ * pass by. */
 #include "simd/avx2/avx2.h"
 #include "simd/avx2/weights.h"
 
-#define FEW 4 /* tokens */
 #define AHEAD 1024 /* bytes: how far reading runs before the arithmetic */
 
 struct rows {
-    const struct k3_matmul *m;
     const unsigned char *w;
     size_t ldw; /* bytes */
-    float *y;
+    const float *x;
+    size_t ldx, cols;
 };
 
 /* Columns c to c + n - 1 of `rows` rows and `tokens` tokens. */
@@ -22,13 +24,14 @@ K3_INLINE void accumulate(__m256 *s, const struct rows *p, k3_widen8 *widen, siz
         w[r] = n >= 8 ? widen(at) : k3_widen_last(widen, element, at, n);
     }
     K3_UNROLL for (size_t t = 0; t < tokens; t++) {
-        __m256 x = k3_load(p->m->x + t * p->m->ldx + c, n);
+        __m256 x = k3_load(p->x + t * p->ldx + c, n);
         K3_UNROLL for (size_t r = 0; r < rows; r++) s[r * tokens + t] = _mm256_fmadd_ps(w[r], x, s[r * tokens + t]);
     }
 }
 
-K3_INLINE void multiply_rows(const struct rows *p, k3_widen8 *widen, size_t element, size_t rows, size_t tokens) {
-    const size_t cols = p->m->cols, step = 64 / element;
+K3_INLINE void multiply_rows(float *y, size_t ldy, const struct rows *p, k3_widen8 *widen, size_t element, size_t rows,
+                             size_t tokens) {
+    const size_t cols = p->cols, step = 64 / element;
     /* Near a row's end the bytes ahead are those of the next rows' beginnings. */
     const size_t near_end = cols > AHEAD / element ? cols - AHEAD / element : 0;
     const size_t next_rows = AHEAD + rows * p->ldw - cols * element;
@@ -43,49 +46,47 @@ K3_INLINE void multiply_rows(const struct rows *p, k3_widen8 *widen, size_t elem
     }
     for (; c + 8 <= cols; c += 8) accumulate(s, p, widen, element, rows, tokens, c, 8);
     if (c < cols) accumulate(s, p, widen, element, rows, tokens, c, cols - c);
-    K3_UNROLL for (size_t i = 0; i < rows * tokens; i++) p->y[i % tokens * p->m->ldy + i / tokens] = k3_sum(s[i]);
+    k3_store_sums(y, ldy, s, rows, tokens);
 }
 
-K3_INLINE void multiply_few(const struct k3_matmul *m, const struct k3_stored *w, k3_widen8 *widen, size_t element,
-                            size_t rows, size_t tokens) {
-    struct rows p = {m, w->at, w->ld * element, m->y};
-    size_t r = 0;
-    for (; r + rows <= m->rows; r += rows, p.w += rows * p.ldw, p.y += rows)
-        multiply_rows(&p, widen, element, rows, tokens);
-    for (; r < m->rows; r++, p.w += p.ldw, p.y++) multiply_rows(&p, widen, element, 1, tokens);
-}
-
-K3_INLINE void multiply(const struct k3_matmul *m, const struct k3_stored *w, k3_widen8 *widen, size_t element) {
-    switch (m->n) {
-    case 0: break;
-    case 1: multiply_few(m, w, widen, element, 4, 1); break;
-    case 2: multiply_few(m, w, widen, element, 4, 2); break;
-    case 3: multiply_few(m, w, widen, element, 3, 3); break;
-    case FEW: multiply_few(m, w, widen, element, 3, FEW); break;
-    default: k3_avx2_matmul_tiles(m, w);
+/* A few rows, which stay in the caches meanwhile, with all tokens. */
+K3_INLINE void multiply_tokens(const struct k3_matmul *m, struct rows p, float *y, k3_widen8 *widen, size_t element,
+                               size_t rows) {
+    for (size_t t = 0; t < m->n; t += 4, y += 4 * m->ldy, p.x += 4 * m->ldx) {
+        switch (m->n - t) {
+        case 1: multiply_rows(y, m->ldy, &p, widen, element, rows, 1); break;
+        case 2: multiply_rows(y, m->ldy, &p, widen, element, rows, 2); break;
+        case 3: multiply_rows(y, m->ldy, &p, widen, element, rows, 3); break;
+        default: multiply_rows(y, m->ldy, &p, widen, element, rows, 4);
+        }
     }
 }
 
-static void copy_f32(float *y, const struct k3_stored *w, size_t row, size_t col, size_t n) {
-    memcpy(y, w->at + (row * w->ld + col) * sizeof *y, n * sizeof *y);
+K3_INLINE void multiply_block(const struct k3_matmul *m, const unsigned char *w, size_t ldw, k3_widen8 *widen,
+                              size_t element) {
+    struct rows p = {w, ldw * element, m->x, m->ldx, m->cols};
+    size_t r = 0;
+    if (m->n == 1) /* one sum waits for each multiply-add */
+        for (; r + 4 <= m->rows; r += 4, p.w += 4 * p.ldw) multiply_rows(m->y + r, m->ldy, &p, widen, element, 4, 1);
+    for (; r + 3 <= m->rows; r += 3, p.w += 3 * p.ldw) multiply_tokens(m, p, m->y + r, widen, element, 3);
+    for (; r < m->rows; r++, p.w += p.ldw) multiply_tokens(m, p, m->y + r, widen, element, 1);
 }
 
-static void widen_bf16(float *y, const struct k3_stored *w, size_t row, size_t col, size_t n) {
-    k3_avx2_widen_bf16(y, w->at + 2 * (row * w->ld + col), n);
-}
-
-static void widen_f16(float *y, const struct k3_stored *w, size_t row, size_t col, size_t n) {
-    k3_avx2_widen_f16(y, w->at + 2 * (row * w->ld + col), n);
+K3_INLINE void multiply(const struct k3_matmul *m, const void *w, size_t ldw, k3_widen8 *widen, size_t element) {
+    for (size_t t = 0; t < m->n; t += K3_BLOCK) {
+        struct k3_matmul block = k3_token_block(m, t);
+        multiply_block(&block, w, ldw, widen, element);
+    }
 }
 
 void k3_avx2_matmul_f32(const struct k3_matmul *m, const void *w, size_t ldw) {
-    multiply(m, &(struct k3_stored){w, NULL, ldw, copy_f32}, k3_widen8_f32, 4);
+    multiply(m, w, ldw, k3_widen8_f32, 4);
 }
 
 void k3_avx2_matmul_bf16(const struct k3_matmul *m, const void *w, size_t ldw) {
-    multiply(m, &(struct k3_stored){w, NULL, ldw, widen_bf16}, k3_widen8_bf16, 2);
+    multiply(m, w, ldw, k3_widen8_bf16, 2);
 }
 
 void k3_avx2_matmul_f16(const struct k3_matmul *m, const void *w, size_t ldw) {
-    multiply(m, &(struct k3_stored){w, NULL, ldw, widen_f16}, k3_widen8_f16, 2);
+    multiply(m, w, ldw, k3_widen8_f16, 2);
 }

@@ -5,7 +5,8 @@
 #define PANEL 256 /* rows of b that stay in the caches for all tokens of one strip of columns */
 
 /* `vectors` vectors of columns, the last with n of its eight, of `tokens` tokens and m->rows rows of b. */
-K3_INLINE void multiply(const struct k3_matmul *m, const float *b, size_t ldb, size_t tokens, size_t vectors, size_t n) {
+K3_INLINE void multiply(const struct k3_matmul *m, const float *b, size_t ldb, size_t tokens, size_t vectors,
+                        size_t n) {
     __m256 s[12];
     K3_UNROLL for (size_t i = 0; i < tokens * vectors; i++)
         s[i] = k3_load(m->y + i / vectors * m->ldy + i % vectors * 8, i % vectors + 1 < vectors ? 8 : n);

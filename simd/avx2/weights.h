@@ -1,4 +1,4 @@
-/* Stored weights, widened in registers and in tiles.
+/* Stored weights, widened in registers.
  *
  * Every product in this directory sums in one order: a (row, token) pair has one accumulator of eight lanes; lane j
  * takes the columns 8i + j with i ascending, by fused multiply-add; what lies behind the last column counts as
@@ -42,14 +42,34 @@ K3_INLINE __m256 k3_widen_last(k3_widen8 *widen, size_t element, const unsigned 
     return widen(whole);
 }
 
-/* How a matrix is stored, for what need not be inlined: widens n weights of one row from col on. */
-struct k3_stored {
-    const unsigned char *at, *scale;
-    size_t ld; /* elements */
-    void (*widen)(float *y, const struct k3_stored *w, size_t row, size_t col, size_t n);
-};
+/* The sums of four at once, each in k3_sum's order. */
+K3_INLINE __m128 k3_four_sums(const __m256 s[4]) {
+    __m128 h[4], low, high;
+    K3_UNROLL for (size_t t = 0; t < 4; t++)
+        h[t] = _mm_add_ps(_mm256_castps256_ps128(s[t]), _mm256_extractf128_ps(s[t], 1));
+    low = _mm_add_ps(_mm_unpacklo_ps(h[0], h[1]), _mm_unpackhi_ps(h[0], h[1]));
+    high = _mm_add_ps(_mm_unpacklo_ps(h[2], h[3]), _mm_unpackhi_ps(h[2], h[3]));
+    return _mm_add_ps(_mm_movelh_ps(low, high), _mm_movehl_ps(high, low));
+}
 
-/* matmul_tiles.c: any matrix, best for more than a few tokens. */
-void k3_avx2_matmul_tiles(const struct k3_matmul *m, const struct k3_stored *w);
+/* s [rows, tokens] becomes y[t * ldy + r]. */
+K3_INLINE void k3_store_sums(float *y, size_t ldy, const __m256 *s, size_t rows, size_t tokens) {
+    K3_UNROLL for (size_t r = 0; r < rows; r++, s += tokens) {
+        if (tokens == 4) {
+            __m128 sums = k3_four_sums(s);
+            _mm_store_ss(y + r, sums);
+            _mm_store_ss(y + ldy + r, _mm_movehdup_ps(sums));
+            _mm_store_ss(y + 2 * ldy + r, _mm_movehl_ps(sums, sums));
+            _mm_store_ss(y + 3 * ldy + r, _mm_shuffle_ps(sums, sums, 0xff));
+        } else K3_UNROLL for (size_t t = 0; t < tokens; t++) y[t * ldy + r] = k3_sum(s[t]);
+    }
+}
+
+#define K3_BLOCK 32 /* tokens that meet all rows before the next ones do */
+
+K3_INLINE struct k3_matmul k3_token_block(const struct k3_matmul *m, size_t token) {
+    size_t n = m->n - token < K3_BLOCK ? m->n - token : K3_BLOCK;
+    return (struct k3_matmul){m->y + token * m->ldy, m->ldy, m->x + token * m->ldx, m->ldx, m->rows, m->cols, n};
+}
 
 #endif
