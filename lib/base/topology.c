@@ -11,6 +11,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 #ifdef HAVE_HWLOC
 #include <hwloc.h>
 #endif
@@ -46,10 +49,11 @@ static uint64_t stat_value(const char *text, const char *key) {
     return 0;
 }
 
-/* Where one controller's groups are mounted and which group this process is in. */
+/* The group of this process under one controller. */
 struct group {
     bool v2;
-    char mount[PATH_SIZE], path[PATH_SIZE];
+    const char *controller;
+    char path[PATH_SIZE];
 };
 
 /* True if a comma-separated list holds the name. */
@@ -63,6 +67,7 @@ static bool list_has(const char *list, size_t length, const char *name) {
 
 /* Lines are "ID:CONTROLLERS:PATH"; v2's has no controllers. */
 static bool find_group(const char *self, const char *controller, struct group *g) {
+    bool found = false;
     for (const char *line = self; line && *line; line = strchr(line, '\n')) {
         line += *line == '\n';
         const char *a = strchr(line, ':'), *b = a ? strchr(a + 1, ':') : NULL;
@@ -70,26 +75,36 @@ static bool find_group(const char *self, const char *controller, struct group *g
         if (!b || b > line + end) continue;
         bool v2 = b == a + 1;
         if (!v2 && !list_has(a + 1, (size_t)(b - a - 1), controller)) continue;
+        found = true;
         g->v2 = v2;
+        g->controller = controller;
         snprintf(g->path, sizeof g->path, "%.*s", (int)(line + end - b - 1), b + 1);
-        snprintf(g->mount, sizeof g->mount, "/sys/fs/cgroup%s%s", v2 ? "" : "/", v2 ? "" : controller);
-        if (!v2) return true; /* where both hierarchies exist, v1 has the controller */
+        if (!v2) break; /* where both hierarchies exist, v1 has the controller */
     }
-    return g->mount[0];
+    return found;
 }
 
 /* Calls `visit` for the group and all above it; a container may see only the topmost. */
-static void walk(const char *root, struct group *g, void (*visit)(const char *root, const char *dir, bool v2, void *out),
-                 void *out) {
-    char dir[2 * PATH_SIZE];
-    for (;;) {
-        size_t n = strlen(g->path);
-        while (n && g->path[n - 1] == '/') g->path[--n] = 0;
-        snprintf(dir, sizeof dir, "%s%s", g->mount, g->path);
+static void walk_from(const char *root, const char *mount, const struct group *g,
+                      void (*visit)(const char *root, const char *dir, bool v2, void *out), void *out) {
+    char dir[2 * PATH_SIZE], path[PATH_SIZE];
+    memcpy(path, g->path, sizeof path);
+    for (char *slash = path + strlen(path); slash; slash = strrchr(path, '/')) {
+        *slash = 0;
+        snprintf(dir, sizeof dir, "%s%s%s", mount, *path && *path != '/' ? "/" : "", path);
         visit(root, dir, g->v2, out);
-        if (!n) return;
-        *strrchr(g->path, '/') = 0;
     }
+    if (*path) visit(root, mount, g->v2, out); /* a path without a slash at its start */
+}
+
+/* The usual places of the hierarchies; what is not there sets no limit. */
+static void walk(const char *root, const struct group *g,
+                 void (*visit)(const char *root, const char *dir, bool v2, void *out), void *out) {
+    char mount[64];
+    snprintf(mount, sizeof mount, "/sys/fs/cgroup/%s", g->v2 ? "unified" : g->controller);
+    walk_from(root, mount, g, visit, out);
+    if (g->v2) walk_from(root, "/sys/fs/cgroup", g, visit, out);
+    else if (!strcmp(g->controller, "cpu")) walk_from(root, "/sys/fs/cgroup/cpu,cpuacct", g, visit, out);
 }
 
 static bool read_in(const char *root, const char *dir, const char *name, char *out, size_t size) {
@@ -117,32 +132,38 @@ static void visit_cpu(const char *root, const char *dir, bool v2, void *out) {
 }
 
 int k3_cgroup_cpus(const char *root, const char *self) {
-    struct group g = {.mount = ""};
+    struct group g;
     int least = INT_MAX;
     if (find_group(self, "cpu", &g)) walk(root, &g, visit_cpu, &least);
     return least;
 }
 
+static uint64_t least(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
 static void visit_memory(const char *root, const char *dir, bool v2, void *out) {
-    char limit[64], usage[64], stat[8192] = "";
+    char limit[64], usage[64], high[64], stat[8192] = "";
     if (!read_in(root, dir, v2 ? "memory.max" : "memory.limit_in_bytes", limit, sizeof limit) ||
         !read_in(root, dir, v2 ? "memory.current" : "memory.usage_in_bytes", usage, sizeof usage))
         return;
     uint64_t most = parse_limit(limit), used = parse_limit(usage);
+    /* above memory.high v2 slows the process down until it is of no use */
+    if (v2 && read_in(root, dir, "memory.high", high, sizeof high)) most = least(most, parse_limit(high));
     if (most == UINT64_MAX || used == UINT64_MAX) return;
     read_in(root, dir, "memory.stat", stat, sizeof stat);
     uint64_t cache = stat_value(stat, v2 ? "inactive_file" : "total_inactive_file") +
                      stat_value(stat, v2 ? "active_file" : "total_active_file");
     used -= cache < used ? cache : used;
-    uint64_t left = most > used ? most - used : 0, *least = out;
-    if (left < *least) *least = left;
+    uint64_t *left = out;
+    *left = least(*left, most > used ? most - used : 0);
 }
 
 uint64_t k3_cgroup_memory(const char *root, const char *self) {
-    struct group g = {.mount = ""};
-    uint64_t least = UINT64_MAX;
-    if (find_group(self, "memory", &g)) walk(root, &g, visit_memory, &least);
-    return least;
+    struct group g;
+    uint64_t left = UINT64_MAX;
+    if (find_group(self, "memory", &g)) walk(root, &g, visit_memory, &left);
+    return left;
 }
 
 uint64_t k3_meminfo_available(const char *root) {
@@ -161,10 +182,6 @@ static uint64_t address_space_left(void) {
     return limit.rlim_cur > used ? limit.rlim_cur - used : 0;
 }
 
-static uint64_t least(uint64_t a, uint64_t b) {
-    return a < b ? a : b;
-}
-
 uint64_t k3_memory_available(void) {
     char self[8192];
     uint64_t left = least(k3_meminfo_available(""), address_space_left());
@@ -172,49 +189,97 @@ uint64_t k3_memory_available(void) {
     return left;
 }
 
+void k3_cpus_add(struct k3_cpus *cpus, int cpu) {
+    if (cpu >= 0 && cpu < K3_CPUS) cpus->bits[cpu / 64] |= UINT64_C(1) << cpu % 64;
+}
+
+bool k3_cpus_has(const struct k3_cpus *cpus, int cpu) {
+    return cpu >= 0 && cpu < K3_CPUS && cpus->bits[cpu / 64] >> cpu % 64 & 1;
+}
+
+#ifdef _OPENMP
+/* With OMP_PROC_BIND or OMP_PLACES, OpenMP has bound this thread to a part of what the process may use;
+ * its places still tell the whole. */
+static void add_places(struct k3_cpus *cpus) {
+    int ids[1024];
+    for (int place = 0; omp_get_proc_bind() != omp_proc_bind_false && place < omp_get_num_places(); place++) {
+        int n = omp_get_place_num_procs(place);
+        if (n > (int)(sizeof ids / sizeof *ids)) continue;
+        omp_get_place_proc_ids(place, ids);
+        for (int i = 0; i < n; i++) k3_cpus_add(cpus, ids[i]);
+    }
+}
+#else
+static void add_places(struct k3_cpus *cpus) {
+    (void)cpus;
+}
+#endif
+
+static void cpus_allowed(struct k3_cpus *cpus) {
+    size_t size = CPU_ALLOC_SIZE(K3_CPUS);
+    cpu_set_t *mask = CPU_ALLOC(K3_CPUS);
+    memset(cpus, 0, sizeof *cpus);
+    if (mask && !sched_getaffinity(0, size, mask))
+        for (int cpu = 0; cpu < K3_CPUS; cpu++)
+            if (CPU_ISSET_S((size_t)cpu, size, mask)) k3_cpus_add(cpus, cpu);
+    CPU_FREE(mask);
+    add_places(cpus);
+}
+
+/* The first logical CPU of cpu's core, as /sys tells; cpu itself if it does not. */
+static int first_sibling(const char *root, int cpu) {
+    char path[128], text[256], *end;
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
+    if (!read_small(root, path, text, sizeof text)) return cpu;
+    long first = strtol(text, &end, 10);
+    return end == text || first < 0 || first >= K3_CPUS ? cpu : (int)first;
+}
+
+int k3_sysfs_cores(const char *root, const struct k3_cpus *cpus) {
+    struct k3_cpus seen = {0};
+    int cores = 0;
+    for (int cpu = 0; cpu < K3_CPUS; cpu++) {
+        if (!k3_cpus_has(cpus, cpu)) continue;
+        int first = first_sibling(root, cpu);
+        cores += !k3_cpus_has(&seen, first);
+        k3_cpus_add(&seen, first);
+    }
+    return cores;
+}
+
 #ifdef HAVE_HWLOC
 
-int k3_cores_allowed(void) {
+int k3_hwloc_cores(const char *synthetic, const struct k3_cpus *cpus) {
     hwloc_topology_t t;
     int cores = 0;
-    if (hwloc_topology_init(&t)) return 1;
-    hwloc_cpuset_t mask = hwloc_bitmap_alloc();
-    if (mask && !hwloc_topology_load(t) && !hwloc_get_cpubind(t, mask, HWLOC_CPUBIND_PROCESS)) {
-        int all = hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_CORE);
-        for (int i = 0; i < all; i++)
-            cores += hwloc_bitmap_intersects(hwloc_get_obj_by_type(t, HWLOC_OBJ_CORE, (unsigned)i)->cpuset, mask);
-        if (all <= 0) cores = hwloc_bitmap_weight(mask);
+    if (hwloc_topology_init(&t)) return 0;
+    hwloc_bitmap_t mask = hwloc_bitmap_alloc();
+    if (mask && (!synthetic || !hwloc_topology_set_synthetic(t, synthetic)) && !hwloc_topology_load(t)) {
+        for (int cpu = 0; cpu < K3_CPUS; cpu++)
+            if (k3_cpus_has(cpus, cpu)) hwloc_bitmap_set(mask, (unsigned)cpu);
+        hwloc_obj_t core = NULL;
+        while ((core = hwloc_get_next_obj_by_type(t, HWLOC_OBJ_CORE, core)))
+            cores += hwloc_bitmap_intersects(core->cpuset, mask);
     }
     hwloc_bitmap_free(mask);
     hwloc_topology_destroy(t);
-    return cores > 0 ? cores : 1;
+    return cores;
 }
 
 #else
 
-/* The first logical CPU of cpu's core, as /sys tells; cpu itself if it does not. */
-static int first_sibling(int cpu) {
-    char path[128], text[256];
-    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
-    return read_small("", path, text, sizeof text) ? atoi(text) : cpu;
-}
-
-int k3_cores_allowed(void) {
-    int cpus = CPU_SETSIZE * 8, cores = 0;
-    cpu_set_t *mask = CPU_ALLOC((size_t)cpus), *seen = CPU_ALLOC((size_t)cpus);
-    size_t size = CPU_ALLOC_SIZE((size_t)cpus);
-    if (mask && seen && !sched_getaffinity(0, size, mask)) {
-        CPU_ZERO_S(size, seen);
-        for (int cpu = 0; cpu < cpus; cpu++) {
-            if (!CPU_ISSET_S((size_t)cpu, size, mask)) continue;
-            int first = first_sibling(cpu);
-            cores += !CPU_ISSET_S((size_t)first, size, seen);
-            CPU_SET_S((size_t)first, size, seen);
-        }
-    }
-    CPU_FREE(mask);
-    CPU_FREE(seen);
-    return cores > 0 ? cores : 1;
+int k3_hwloc_cores(const char *synthetic, const struct k3_cpus *cpus) {
+    (void)synthetic;
+    (void)cpus;
+    return 0;
 }
 
 #endif
+
+int k3_cores_allowed(void) {
+    struct k3_cpus cpus;
+    cpus_allowed(&cpus);
+    int cores = k3_hwloc_cores(NULL, &cpus);
+    if (!cores) cores = k3_sysfs_cores("", &cpus);
+    return cores ? cores : 1;
+}
