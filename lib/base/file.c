@@ -9,6 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Bytes: files of text that are read whole have a few megabytes.  A larger one is a mistake, or sparse. */
+#define TEXT_MAX ((uint64_t)1 << 30)
+
 bool k3_file_exists(const char *path) {
     return access(path, F_OK) == 0 || errno != ENOENT;
 }
@@ -44,8 +47,11 @@ k3_status k3_file_read_text(const char *path, char **text, size_t *length, k3_er
     uint64_t size;
     k3_status status = k3_file_open(path, &fd, &size, err);
     if (status) return status;
-    char *p = size < SIZE_MAX ? malloc((size_t)size + 1) : NULL;
-    if (!p) status = k3_fail(err, K3_ERR_MEMORY, "%s: out of memory for %llu bytes", path, (unsigned long long)size);
+    char *p = NULL;
+    if (size > TEXT_MAX)
+        status = k3_fail(err, K3_ERR_FORMAT, "%s: %llu bytes are too many", path, (unsigned long long)size);
+    else if (!(p = malloc((size_t)size + 1)))
+        status = k3_fail(err, K3_ERR_MEMORY, "%s: out of memory for %llu bytes", path, (unsigned long long)size);
     else status = k3_file_read(fd, path, 0, p, (size_t)size, err);
     close(fd);
     if (status) {
