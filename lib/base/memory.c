@@ -8,7 +8,8 @@
 #define HUGE_PAGE ((size_t)2 << 20)
 
 void *k3_array(size_t n, size_t element) {
-    return calloc(n ? n : 1, element);
+    size_t bytes;
+    return k3_mul(n, element, &bytes) ? calloc(bytes ? bytes : 1, 1) : NULL;
 }
 
 void *k3_map(size_t bytes) {
