@@ -43,8 +43,8 @@ static void *attend(void *arg) {
     return NULL;
 }
 
-static int meet(int spins, int yields, unsigned generation, int size) {
-    struct meeting m = {.barrier = {.spins = spins, .yields = yields, .generation = generation}, .size = size};
+static int meet(int spins, unsigned generation, int size) {
+    struct meeting m = {.barrier = {.spins = spins, .generation = generation}, .size = size};
     struct guest guests[MOST];
     int wrong = 0;
     for (int i = 0; i < size; i++) {
@@ -61,10 +61,9 @@ static int meet(int spins, int yields, unsigned generation, int size) {
 START_TEST(barrier_orders_plain_writes) {
     static const int sizes[] = {1, 2, 3, MOST};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        struct k3_barrier usual = k3_barrier_for(sizes[i], 2);
-        ck_assert_int_eq(meet(0, 0, 0, sizes[i]), 0); /* every wait goes through the kernel */
-        ck_assert_int_eq(meet(usual.spins, usual.yields, 0, sizes[i]), 0);
-        ck_assert_int_eq(meet(20, 2, UINT_MAX - ROUNDS, sizes[i]), 0); /* the count overflows on the way */
+        ck_assert_int_eq(meet(0, 0, sizes[i]), 0); /* every wait goes through the kernel */
+        ck_assert_int_eq(meet(k3_barrier_for(sizes[i], MOST).spins, 0, sizes[i]), 0);
+        ck_assert_int_eq(meet(20, UINT_MAX - ROUNDS, sizes[i]), 0); /* the count overflows on the way */
     }
 }
 END_TEST

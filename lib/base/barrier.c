@@ -1,12 +1,12 @@
 #include "base/barrier.h"
 
-#include <limits.h>
-#include <sched.h>
-
 #ifdef __linux__
+#include <limits.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#else
+#include <sched.h>
 #endif
 
 static void pause_cpu(void) {
@@ -45,10 +45,9 @@ void k3_barrier_wait(struct k3_barrier *b, int size) {
         release(b, seen);
         return;
     }
-    for (int i = 0; i < b->spins + b->yields; i++) {
+    for (int i = 0; i < b->spins; i++) {
         if (atomic_load_explicit(&b->generation, memory_order_acquire) != seen) return;
-        if (i < b->spins) pause_cpu();
-        else sched_yield();
+        pause_cpu();
     }
     while (atomic_load(&b->generation) == seen) sleep_on(b, seen);
 }

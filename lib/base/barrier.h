@@ -1,13 +1,15 @@
-/* A barrier for the threads of a team: a short spin, then the core is offered to others, then sleep.
+/* A barrier for the threads of a team: a short spin, then sleep.
  *
  * OpenMP's own spins for up to milliseconds when the team is not larger than the machine, and so holds
- * a core that the last thread may be waiting for.  Microseconds (median of 11 runs) for 40,000 additions
- * shared out and one barrier, on 2 cores that other processes load fourfold:
+ * a core that the last thread may be waiting for.  Decoded tokens/s beside other work that loads 2 cores
+ * three- to fivefold: median (worst to best) of a 3 GB model and of one of 6 MB, which does little but wait:
  *
- *     threads      1      2      4      8
- *     libgomp    255   3269    278    290
- *     libomp     341    434    434    335
- *     this one   233    296    276    310
+ *                            3 GB: 2 threads   8 threads    6 MB: 2 threads   8 threads
+ *     libgomp                1.6 (1.4 to 2.0)     7.0       28 (10 to 711)       73
+ *     this one               6.9 (4.1 to 7.7)     8.2       44 (27 to 144)       96
+ *     ... with sched_yield   5.9 (4.4 to 7.1)               28 (13 to 90)        50
+ *
+ * Where nothing else runs, libgomp's is the faster one for tiny models: compare the best ones.
  */
 #ifndef K3_BASE_BARRIER_H
 #define K3_BASE_BARRIER_H
@@ -18,13 +20,13 @@ struct k3_barrier {
     _Alignas(64) _Atomic unsigned arrived;
     _Alignas(64) _Atomic unsigned generation; /* one more each time all have come */
     _Alignas(64) _Atomic unsigned sleepers;
-    int spins, yields; /* looks at the generation before yielding, and before sleeping */
+    int spins; /* looks at the generation before sleeping */
 };
 
-/* For a team of `size` threads on `cpus` CPUs: where there are fewer CPUs than threads, one that yields
- * uses up the time slices that it will need. */
+/* For a team of `size` threads on `cpus` CPUs.  With fewer CPUs than threads, one that spins keeps
+ * another from coming. */
 static inline struct k3_barrier k3_barrier_for(int size, int cpus) {
-    return (struct k3_barrier){.spins = 200, .yields = size <= cpus ? 100 : 0};
+    return (struct k3_barrier){.spins = size <= cpus ? 2000 : 0};
 }
 
 /* Waits until `size` threads have come.  What they wrote before is seen after. */
