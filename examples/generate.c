@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TRY(call) do { if ((call) != K3_OK) { fprintf(stderr, "%s\n", k3_error_text(&err)); return EXIT_FAILURE; } } while (0)
+#define TRY(call) if ((call) != K3_OK) return fprintf(stderr, "%s\n", k3_error_text(&err)), EXIT_FAILURE
 
 int main(int argc, char **argv) {
     k3_error err;

@@ -9,14 +9,16 @@ for p in /usr/bin/python3 python3; do
 done
 for m in k3-odd:12 kimi-linear-tiny:13; do
     name=${m%:*} seed=${m#*:} out=$build/tests/goldens/${m%:*}
-    if (cd "$out" 2>/dev/null && sha256sum --quiet -c "$src/tests/data/models/$name/SHA256SUMS" 2>/dev/null); then continue; fi
+    sums=$src/tests/data/models/$name/SHA256SUMS
+    if (cd "$out" && sha256sum --quiet -c "$sums") 2>/dev/null; then continue; fi
     if [ -z "$python" ]; then
         echo "no Python with numpy (Debian: python3-numpy): the goldens $name are not compared"
         exit 77
     fi
     rm -rf "$out"
     mkdir -p "$build/tests/goldens"
-    PYTHONDONTWRITEBYTECODE=1 "$python" "$src/tests/reference/make_goldens.py" models "$build/tests/goldens" --seed "$seed" --preset "$name"
-    (cd "$out" && sha256sum --quiet -c "$src/tests/data/models/$name/SHA256SUMS")
+    PYTHONDONTWRITEBYTECODE=1 "$python" "$src/tests/reference/make_goldens.py" models "$build/tests/goldens" \
+        --seed "$seed" --preset "$name"
+    (cd "$out" && sha256sum --quiet -c "$sums")
     cp "$src/tests/data/models/$name"/expected.* "$out"
 done

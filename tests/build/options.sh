@@ -28,4 +28,4 @@ variant no-hwloc --without-hwloc
 variant no-liburing --without-liburing
 variant no-openblas --without-openblas
 variant cuda --with-cuda
-if command -v clang >/dev/null; then variant clang CC=clang; fi
+if command -v clang >/dev/null; then variant clang CC=clang; else echo "there is no clang: not tried"; fi
