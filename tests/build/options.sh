@@ -25,7 +25,5 @@ variant() { # NAME CONFIGURE-ARGUMENT...
 variant plain --disable-openmp --without-hwloc --without-liburing --without-openblas
 variant no-openmp --disable-openmp
 variant no-hwloc --without-hwloc
-variant no-liburing --without-liburing
-variant no-openblas --without-openblas
-variant cuda --with-cuda
+variant fewer-libraries --without-liburing --without-openblas --with-cuda
 if command -v clang >/dev/null; then variant clang CC=clang; else echo "there is no clang: not tried"; fi
