@@ -1,0 +1,235 @@
+"""The micro-world: people move, give and count things, and are asked about it.
+
+story() and chat() make documents without end from a random.Random, so data is free and every answer is known.
+A document is {"text": ...} or {"messages": [...], "tools": [...], "thinking": bool, "effort": ...} in OpenAI's shape.
+"""
+
+GIRLS = "Anna Clara Emma Grace Iris Kate Mia Nina Olga Rosa Vera Zoe".split()
+BOYS = "Ben David Finn Henry Jack Leo Max Noah Paul Sam Tom Will".split()
+PEOPLE = GIRLS + BOYS
+THINGS = "lamp book ball key cup hat box bag coin map knife spoon bell brush rope clock drum kite letter mirror pen " \
+         "ring scarf basket".split()
+PLACES = "kitchen garden attic cellar barn school shop library hall office park station bakery tower stable harbour".split()
+COLOURS = "red blue green yellow white black brown grey".split()
+COUNTED = "apples pears eggs nuts stones shells flowers cakes plates chairs".split()
+NUMBERS = "no one two three four five six seven eight nine ten".split()
+GOODS = "bread milk cheese tea salt sugar honey rice soap wool paper oil".split()
+
+PUT = ["{p} put the {o} in the {l}.", "{p} left the {o} in the {l}.", "{p} brought the {o} to the {l}.",
+       "{p} carried the {o} to the {l}.", "{p} moved the {o} to the {l}.", "{p} hid the {o} in the {l}.",
+       "Then {p} took the {o} to the {l}.", "After that, {p} placed the {o} in the {l}."]
+FIRST = ["The {o} was in the {l}.", "There was a {o} in the {l}.", "At first the {o} was in the {l}."]
+GIVE = ["{p} gave the {o} to {q}.", "{p} handed the {o} to {q}.", "{p} passed the {o} to {q}.",
+        "{q} got the {o} from {p}.", "{q} took the {o} from {p}.", "{p} sold the {o} to {q}."]
+GET = ["{p} picked up the {o}.", "{p} took the {o}.", "{p} found the {o}.", "{p} had the {o}.", "{p} bought the {o}.",
+       "{p} wanted the {o} and took it."]
+GO = ["{p} went to the {l}.", "{p} walked to the {l}.", "{p} ran to the {l}.", "{p} was in the {l}.",
+      "{p} came to the {l}.", "Later {p} went back to the {l}."]
+COUNT = ["There were {n} {c} in the {l}.", "{p} put {n} {c} in the {l}.", "{p} counted {n} {c} in the {l}.",
+         "{p} saw {n} {c} in the {l}.", "In the {l} there were {n} {c}.", "The {l} had {n} {c}."]
+COLOUR = ["The {o} was {k}.", "It was a {k} {o}.", "{p} painted the {o} {k}.", "{p} liked the {k} {o}.",
+          "Everyone knew that the {o} was {k}.", "The colour of the {o} was {k}."]
+FILL = ["The sun was warm.", "It rained all day.", "The wind was cold.", "A dog barked.", "A cat slept near the door.",
+        "The birds sang.", "{p} was happy.", "{p} was tired.", "{p} sang a song.", "{p} told a joke.", "{p} laughed.",
+        "{p} and {q} talked for a while.", "{p} and {q} are old friends.", "{p} looked at the sky.", "{p} had some tea.",
+        "The day was long.", "The evening came.", "It was a quiet morning.", "{p} smiled at {q}.", "{p} waited for {q}.",
+        "{p} thought about the sea.", "The street was empty.", "Some snow fell.", "{p} ate some bread.", "{p} closed the door.",
+        "{p} asked {q} about the weather.", "The moon was bright.", "{p} did not say a word.", "{p} read for an hour.",
+        "Nobody was in a hurry."]
+OPEN = ["Once there was a {g} named {p}.", "{p} lived near the {l}.", "One day {p} met {q}.", "It was a fine day.",
+        "This is a story about {p} and {q}.", "Long ago, {p} and {q} lived near the {l}.", "{p} woke up early."]
+END = ["In the end everyone went home.", "That was the end of the day.", "{p} and {q} were happy.", "Then {p} went to sleep.",
+       "And so the day ended.", "{p} was glad that it was over."]
+FEEL = ["{S} was happy.", "{S} was tired.", "{S} sat down for a while.", "{S} liked it there.", "{S} sang a song.",
+        "{S} wanted to go home.", "{S} smiled.", "{S} had a long day."]
+
+
+class World:
+    """What is true now: where things and people are, who holds what, how many there are."""
+
+    def __init__(self, rng, people=3, things=4, places=5):
+        self.r = rng
+        self.people, self.things = rng.sample(PEOPLE, people), rng.sample(THINGS, things)
+        self.places, self.counted = rng.sample(PLACES, places), rng.sample(COUNTED, 2)
+        self.facts = {}             # (kind, subject) -> value
+
+    def fill(self, phrase, **given):
+        p, q = self.r.sample(self.people, 2)
+        who = given.get("p", p)
+        q = q if q != who else p
+        names = dict(p=who, q=q, l=self.r.choice(self.places), g="girl" if who in GIRLS else "boy",
+                     S="She" if who in GIRLS else "He")
+        return phrase.format(**{**names, **given})
+
+    def learn(self, kind, subject, value):
+        """A new fact is the last one of its subject: it moves to the end."""
+        self.facts.pop((kind, subject), None)
+        self.facts[kind, subject] = value
+
+    def event(self):
+        """One sentence that states a fact."""
+        r, (p, q), l, o = self.r, self.r.sample(self.people, 2), self.r.choice(self.places), self.r.choice(self.things)
+        kind = r.choices(["put", "give", "get", "go", "count", "colour"], [8, 4, 2, 3, 3, 2])[0]
+        if kind == "put":
+            fresh = not any(s == o for _, s in self.facts) and r.random() < .5
+            self.learn("where", o, l)
+            return self.fill(r.choice(FIRST if fresh else PUT), p=p, o=o, l=l)
+        if kind == "give":
+            self.learn("where", o, q)
+            return self.fill(r.choice(GIVE), p=p, q=q, o=o)
+        if kind == "get":
+            self.learn("where", o, p)
+            return self.fill(r.choice(GET), p=p, o=o)
+        if kind == "go":
+            self.learn("person", p, l)
+            return self.fill(r.choice(GO), p=p, l=l)
+        if kind == "count":
+            c = r.choice(self.counted)
+            n = r.randint(2, 10)
+            if ("count", (c, l)) not in self.facts:
+                self.learn("count", (c, l), n)
+                return self.fill(r.choice(COUNT), p=p, c=c, l=l, n=NUMBERS[n])
+        self.learn("colour", o, k := self.facts.get(("colour", o)) or r.choice(COLOURS))
+        return self.fill(r.choice(COLOUR), p=p, o=o, k=k)
+
+    def filler(self):
+        return self.fill(self.r.choice(FILL))
+
+    def ask(self, key):
+        """A question about a fact, its reasoning, its answer."""
+        (kind, s), v, r = key, self.facts[key], self.r
+        if kind == "where" and v in PLACES:
+            q = r.choice(["Where is the {s}?", "Where did they put the {s}?", "In which place is the {s}?", "Tell me where the {s} is."])
+            return q.format(s=s), f"Last seen: the {s} in the {v}.", f"The {s} is in the {v}."
+        if kind == "where":
+            q = r.choice(["Who has the {s}?", "Where is the {s}?", "Who took the {s}?", "Tell me who has the {s}."])
+            return q.format(s=s), f"Last seen: the {s} with {v}.", f"{v} has the {s}."
+        if kind == "person":
+            q = r.choice(["Where is {s}?", "Where did {s} go?", "In which place is {s}?", "Tell me where {s} is."])
+            return q.format(s=s), f"Last seen: {s} in the {v}.", f"{s} is in the {v}."
+        if kind == "count":
+            q = r.choice(["How many {c} are in the {l}?", "How many {c} were in the {l}?", "Count the {c} in the {l}."])
+            c, l = s
+            return q.format(c=c, l=l), f"In the {l}: {NUMBERS[v]} {c}.", f"There are {NUMBERS[v]} {c} in the {l}."
+        q = r.choice(["What colour is the {s}?", "What is the colour of the {s}?", "Which colour was the {s}?"])
+        return q.format(s=s), f"The {s}: {v}.", f"The {s} is {v}."
+
+
+def tell(w, sentences, fill):
+    """Sentences of events and of filler, in paragraphs."""
+    out = []
+    for i in range(sentences):
+        out.append(w.filler() if w.r.random() < fill else w.event())
+        if i % 12 == 11:
+            out[-1] += "\n"
+    return " ".join(out).replace("\n ", "\n").strip()
+
+
+def story(rng, sentences):
+    w = World(rng, rng.randint(2, 3), rng.randint(2, 4), rng.randint(3, 5))
+    p, q = w.people[:2]
+    parts = [w.fill(s, p=p, q=q) for s in rng.sample(OPEN, 2)]
+    while len(parts) < sentences - 2:
+        who = rng.choice(w.people)
+        if rng.random() < .25:
+            parts += [w.fill(rng.choice(GO), p=who, l=(l := rng.choice(w.places))), w.fill(rng.choice(FEEL), p=who)]
+            w.learn("person", who, l)
+        else:
+            parts.append(w.filler() if rng.random() < .2 else w.event())
+    for key in rng.sample(sorted(w.facts, key=str), min(2, len(w.facts))):
+        parts.append("So in the end " + as_clause(w.ask(key)[2]))
+    return {"text": " ".join(parts + [w.fill(rng.choice(END), p=p, q=q)])}
+
+
+def as_clause(s):
+    """"The lamp is in the hall." -> "the lamp was in the hall.": the past of an answer within a sentence."""
+    for a, b in ((" is ", " was "), (" are ", " were "), (" has ", " had ")):
+        s = s.replace(a, b)
+    return s[0].lower() + s[1:] if s.startswith("The") else s
+
+
+def settings(rng, doc):
+    """Mostly without the system message on effort, for it is long and soon learned."""
+    x = rng.random()
+    doc["thinking"] = x < .88
+    doc["effort"] = None if x < .60 or x >= .88 else "max" if x < .82 else rng.choice(["low", "high"])
+    return doc
+
+
+def say(question, reasoning, answer):
+    return [{"role": "user", "content": question}, {"role": "assistant", "reasoning_content": reasoning, "content": answer}]
+
+
+def frame(rng, text, question):
+    return rng.choice([text + "\n\n" + question, text + " " + question, text + "\n" + question, "Read this. " + text + "\n\n" + question])
+
+
+def recall(rng, sentences, turns, fill=.2, wide=False):
+    """A story and questions about it, one a turn; some turns bring news."""
+    w = World(rng, rng.randint(2, 6 if wide else 4), rng.randint(3, 10 if wide else 5), rng.randint(4, 10 if wide else 5))
+    text = tell(w, sentences, fill)
+    if not w.facts:
+        text += " " + tell(w, 1, 0)
+    messages, asked = [], []
+    for turn in range(turns):
+        fresh = [k for k in w.facts if k not in asked[-2:]] or list(w.facts)
+        key = rng.choice(fresh)
+        asked.append(key)
+        q, reasoning, answer = w.ask(key)
+        messages += say(frame(rng, text, q) if text else q, reasoning, answer)
+        text = tell(w, rng.randint(1, 2), .2) if rng.random() < .3 else ""
+    return settings(rng, {"messages": messages})
+
+
+def arithmetic(rng, turns):
+    messages = []
+    for _ in range(turns):
+        a, b = rng.randint(1, 20), rng.randint(1, 20)
+        if rng.random() < .5:
+            q, r, v = f"What is {a} plus {b}?", f"{a} + {b} = {a + b}", a + b
+        else:
+            a, b = max(a, b), min(a, b)
+            q, r, v = f"What is {a} minus {b}?", f"{a} - {b} = {a - b}", a - b
+        messages += say(q, r, f"It is {v}.")
+    return settings(rng, {"messages": messages})
+
+
+def copying(rng, turns):
+    messages = []
+    for _ in range(turns):
+        words = " ".join(rng.sample(THINGS + PLACES + COLOURS + GOODS, rng.randint(2, 7)))
+        messages += say(rng.choice(["Repeat these words: ", "Say again: "]) + words, "I say them again.", words)
+    return settings(rng, {"messages": messages})
+
+
+TOOLS = [{"type": "function", "function": {"name": "lookup", "description": "Look up a word in the book.", "parameters": {
+    "type": "object", "properties": {"key": {"type": "string"}}, "required": ["key"]}}}]
+LOOK = ["Look up {g}.", "What does the book say about {g}?", "What is the price of {g}?", "Please look up {g} in the book.",
+        "How much does {g} cost?", "Find {g} in the book."]
+
+
+def lookup(rng, turns):
+    """Each turn: a question, a call of lookup, its result, an answer made from it."""
+    messages = []
+    for i in range(turns):
+        g, n = rng.choice(GOODS + THINGS), rng.randint(2, 60)
+        messages += [{"role": "user", "content": rng.choice(LOOK).format(g=g)},
+                     {"role": "assistant", "reasoning_content": f"I look up {g}.", "content": "", "tool_calls": [
+                         {"id": f"c{i}", "type": "function", "function": {"name": "lookup", "arguments": '{"key": "%s"}' % g}}]},
+                     {"role": "tool", "tool_call_id": f"c{i}", "content": f"{g}: {n} coins"},
+                     {"role": "assistant", "reasoning_content": f"The book says {n} coins.", "content": f"The price of {g} is {n} coins."}]
+    return settings(rng, {"messages": messages, "tools": TOOLS})
+
+
+def document(rng, tokens):
+    """A document of at most about `tokens` tokens."""
+    kind = rng.choices(["story", "recall", "lookup", "arithmetic", "copying"], [14, 66, 9, 6, 5])[0]
+    if kind == "story":
+        return story(rng, rng.randint(6, max(8, min(tokens // 11, 60))))
+    if kind == "recall":
+        turns = rng.randint(1, 4) if tokens < 400 else rng.randint(3, 6) if tokens < 1000 else rng.randint(6, 12)
+        most = max(3, (tokens - 60 * turns - 60) // 9)
+        return recall(rng, rng.randint(max(2, most * 2 // 3) if tokens > 1000 else 2, most), turns,
+                      rng.choice([.1, .3, .6]) if tokens > 300 else .15, tokens > 300)
+    turns = rng.randint(1, 3)
+    return {"lookup": lookup, "arithmetic": arithmetic, "copying": copying}[kind](rng, min(turns, 2) if kind == "lookup" else turns)
