@@ -7,6 +7,8 @@
 
 #include "format/tokenizer.h"
 
+#include "chat_case.h"
+
 static json_t *vectors;
 static k3_tokenizer *tokenizer;
 
@@ -87,6 +89,31 @@ START_TEST(recorded_ids) {
 }
 END_TEST
 
+/* Whole conversations. */
+START_TEST(recorded_chats) {
+    char path[4096];
+    json_t *c, *id;
+    size_t i, k, n;
+    snprintf(path, sizeof path, "%s/tests/data/tokenizer/chat.json", getenv("K3_SRCDIR"));
+    json_t *recorded = json_load_file(path, 0, NULL), *cases = json_object_get(recorded, "chat");
+    ck_assert_uint_ge(json_array_size(cases), 13);
+    json_array_foreach(cases, i, c) {
+        struct chat_case in;
+        k3_error err = {0};
+        int32_t *ids;
+        chat_case_read(c, &in);
+        k3_status status = k3_chat_render(tokenizer, in.messages, &in.options, &ids, &n, &err);
+        ck_assert_msg(status == K3_OK, "%s: %s", in.name, err.text);
+        ck_assert_msg(n == json_array_size(json_object_get(c, "ids")), "%s: %zu ids", in.name, n);
+        json_array_foreach(json_object_get(c, "ids"), k, id)
+            ck_assert_msg(ids[k] == json_integer_value(id), "%s: id %zu is %d", in.name, k, ids[k]);
+        k3_free(ids);
+        chat_case_clear(&in);
+    }
+    json_decref(recorded);
+}
+END_TEST
+
 /* Every base token that is text by itself and one piece comes back as its own id. */
 START_TEST(tokens_encode_to_themselves) {
     size_t same = 0, other = 0, n, count;
@@ -112,6 +139,7 @@ int main(void) {
     TCase *all = tcase_create("all");
     tcase_add_checked_fixture(all, setup, teardown);
     tcase_add_test(all, recorded_ids);
+    tcase_add_test(all, recorded_chats);
     tcase_add_test(all, tokens_encode_to_themselves);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);

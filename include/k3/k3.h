@@ -249,6 +249,78 @@ K3_API k3_status k3_decoder_push(k3_decoder *d, int32_t id, const char **text, s
 /* What was held back, as U+FFFD, and a fresh start. */
 K3_API k3_status k3_decoder_finish(k3_decoder *d, const char **text, size_t *length, k3_error *err);
 
+/* ---- chat: K3's message format --------------------------------------------------------------- */
+
+/* What surrounds a conversation in the prompt.  Strings are borrowed for the call. */
+typedef struct k3_chat_options {
+    size_t size;                 /* set by k3_chat_options_init */
+    bool thinking;               /* true; false leaves the think channel out, in past turns too */
+    const char *effort;          /* "max"; "low", "high"; NULL says nothing about it */
+    const char *tools;           /* NULL, or a JSON array in OpenAI's shape: [{"type":"function","function":{...}}] */
+    const char *tool_choice;     /* NULL, "auto", "required" or "none" */
+    const char *response_format; /* NULL, or a JSON object {"type":"text"|"json_object"|"json_schema", ...} */
+    bool generation_prompt;      /* true: end with what starts the assistant's reply */
+} k3_chat_options;
+
+K3_API void k3_chat_options_init(k3_chat_options *options);
+
+/* Whether the vocabulary has the special tokens of the format.
+ * Errors: K3_ERR_UNSUPPORTED (the text names the missing one). */
+K3_API k3_status k3_chat_supported(const k3_tokenizer *t, k3_error *err);
+
+/* Renders a conversation to ids.  messages: a JSON array of messages in OpenAI's shape: role
+ * (system, user, assistant, tool), content (a text or an array of text parts), name,
+ * reasoning_content, tool_calls [{"id", "function": {"name", "arguments": JSON text}}],
+ * tool_call_id, and tools on a system message; other members are ignored.  Nothing in it can become
+ * a special token: all of it is encoded as ordinary text.  options may be NULL.
+ * *ids: free with k3_free.
+ * Errors: K3_ERR_FORMAT (the text names the message and the member); K3_ERR_ARGUMENT (an option);
+ *         K3_ERR_UNSUPPORTED (see k3_chat_supported); K3_ERR_MEMORY. */
+K3_API k3_status k3_chat_render(const k3_tokenizer *t, const char *messages, const k3_chat_options *options,
+                                int32_t **ids, size_t *n, k3_error *err);
+
+/* Takes a reply apart as its ids come.  It works on ids: a reply that quotes the format's markers as
+ * text cannot fool it.  One thread at a time. */
+typedef struct k3_reply k3_reply;
+
+/* thinking: as in the options of the prompt: the reply starts in the think channel.  The tokenizer
+ * must outlive it.  Errors: K3_ERR_UNSUPPORTED, K3_ERR_MEMORY. */
+K3_API k3_status k3_reply_new(const k3_tokenizer *t, bool thinking, k3_reply **out, k3_error *err);
+K3_API void k3_reply_free(k3_reply *r);
+
+typedef enum k3_reply_kind {
+    K3_REPLY_NOTHING = 0,   /* the id was part of the markup, or completes no character yet */
+    K3_REPLY_REASONING = 1, /* text of the think channel */
+    K3_REPLY_CONTENT = 2,   /* text of the answer */
+    K3_REPLY_CALL = 3,      /* a tool call begins: text is the tool's name */
+    K3_REPLY_ARGUMENTS = 4, /* text is the next part of the call's arguments, a JSON object */
+    K3_REPLY_CALL_END = 5,  /* the call is whole */
+    K3_REPLY_END = 6        /* the message ended; further ids are ignored */
+} k3_reply_kind;
+
+/* What one id brought.  The text is UTF-8, terminated, and valid until the next call on the reply. */
+typedef struct k3_reply_event {
+    k3_reply_kind kind;
+    const char *text;
+    size_t length;
+    size_t call; /* of the kinds about calls: its number, from 0 */
+} k3_reply_event;
+
+/* Errors: K3_ERR_TOKEN, K3_ERR_MEMORY. */
+K3_API k3_status k3_reply_push(k3_reply *r, int32_t id, k3_reply_event *event, k3_error *err);
+
+/* No id will follow: keeps what a reply that was cut off had, without an unfinished marker. */
+K3_API k3_status k3_reply_finish(k3_reply *r, k3_reply_event *event, k3_error *err);
+
+/* What has come so far, terminated; owned by the reply, valid until the next push.  Never NULL. */
+K3_API const char *k3_reply_reasoning(const k3_reply *r, size_t *length);
+K3_API const char *k3_reply_content(const k3_reply *r, size_t *length);
+K3_API size_t k3_reply_calls(const k3_reply *r);
+
+/* Call i of k3_reply_calls: its tool, and its arguments as a JSON object.  Owned by the reply. */
+K3_API const char *k3_reply_call_name(const k3_reply *r, size_t i);
+K3_API const char *k3_reply_call_arguments(const k3_reply *r, size_t i);
+
 /* ---- sampler -------------------------------------------------------------------------------- */
 
 typedef struct k3_sampler k3_sampler;

@@ -49,6 +49,16 @@ static inline char peek(struct k3_json *j) {
     return j->at < j->refill && *j->at > ' ' ? *j->at : look(j);
 }
 
+char k3_json_peek(struct k3_json *j) {
+    return peek(j);
+}
+
+bool k3_json_null(struct k3_json *j) {
+    if (peek(j) != 'n' || j->end - j->at < 4 || memcmp(j->at, "null", 4) != 0) return false;
+    j->at += 4;
+    return true;
+}
+
 static inline bool expect(struct k3_json *j, char c, const char *error) {
     if (peek(j) != c) return k3_json_fail(j, j->at < j->end ? error : "ends too early");
     j->at++;

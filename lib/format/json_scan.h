@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define K3_JSON_DEPTH 64 /* brackets within one skipped value */
 
@@ -39,6 +40,10 @@ struct k3_name {
     size_t length;
 };
 
+static inline bool k3_name_is(struct k3_name s, const char *text) {
+    return s.s && s.length == strlen(text) && !memcmp(s.s, text, s.length);
+}
+
 static inline struct k3_json k3_json_of(char *text, size_t length) {
     char *end = text + length;
     return (struct k3_json){.start = text, .at = text, .end = end, .refill = end, .longest = SIZE_MAX};
@@ -58,6 +63,12 @@ bool k3_json_enter(struct k3_json *j, char bracket);
 /* True if another member or element follows; false when the bracket closed (it is passed) or on an
  * error.  `close` is '}' or ']'; *first is true before the first call and cleared by it. */
 bool k3_json_more(struct k3_json *j, char close, bool *first);
+
+/* The first byte of the next token, without passing it; 0 at the end, and after an error. */
+char k3_json_peek(struct k3_json *j);
+
+/* Passes a null and returns true; anything else stays. */
+bool k3_json_null(struct k3_json *j);
 
 bool k3_json_string(struct k3_json *j, struct k3_name *out);
 bool k3_json_key(struct k3_json *j, struct k3_name *out); /* a member's name and its colon */

@@ -12,3 +12,7 @@ K3_FORMAT += \
   lib/format/safetensors.c lib/format/safetensors.h \
   lib/format/safetensors_header.c lib/format/safetensors_header.h \
   lib/format/safetensors_index.c lib/format/safetensors_index.h
+K3_FORMAT += \
+  lib/format/text_buffer.c lib/format/text_buffer.h \
+  lib/format/json_respell.c lib/format/json_respell.h \
+  lib/format/chat.h lib/format/chat_read.c lib/format/chat_render.c lib/format/reply.c
