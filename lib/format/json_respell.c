@@ -5,7 +5,8 @@
 #include <string.h>
 
 struct member {
-    size_t key, key_length; /* in the text of all members */
+    const char *text;       /* of all members, once it no longer moves */
+    size_t key, key_length; /* there */
     size_t start, end;      /* of `"key":value` there */
     size_t order;
 };
@@ -88,25 +89,26 @@ static bool read_members(struct k3_json *j, int depth, struct members *m) {
     return !j->error;
 }
 
-static int same_key(const char *text, const struct member *a, const struct member *b) {
+static int compare_keys(const struct member *a, const struct member *b) {
     size_t n = a->key_length < b->key_length ? a->key_length : b->key_length;
-    int c = memcmp(text + a->key, text + b->key, n);
+    int c = memcmp(a->text + a->key, b->text + b->key, n);
     return c ? c : (a->key_length > b->key_length) - (a->key_length < b->key_length);
 }
 
-static int by_key(const void *a, const void *b, void *text) {
+static int by_key(const void *a, const void *b) {
     const struct member *x = a, *y = b;
-    int c = same_key(text, x, y);
+    int c = compare_keys(x, y);
     return c ? c : (x->order > y->order) - (x->order < y->order);
 }
 
 static bool object_sorted(struct k3_json *j, int depth, struct k3_text *out) {
     struct members m = {0};
     bool ok = read_members(j, depth, &m), next = false;
-    if (ok && m.count) qsort_r(m.of, m.count, sizeof *m.of, by_key, m.text.s);
+    for (size_t i = 0; ok && i < m.count; i++) m.of[i].text = m.text.s;
+    if (ok && m.count) qsort(m.of, m.count, sizeof *m.of, by_key);
     k3_text_put(out, "{");
     for (size_t i = 0; ok && i < m.count; i++) {
-        if (i + 1 < m.count && same_key(m.text.s, &m.of[i], &m.of[i + 1]) == 0) continue;
+        if (i + 1 < m.count && compare_keys(&m.of[i], &m.of[i + 1]) == 0) continue;
         if (next) k3_text_put(out, ",");
         next = true;
         k3_text_add(out, m.text.s + m.of[i].start, m.of[i].end - m.of[i].start);
