@@ -12,6 +12,9 @@ import random
 
 import world
 
+LONG_KINDS = ["where", "person", "count", "colour"]
+TOKENS_A_WORD = 1.2         # of the model's own tokenizer
+
 
 def task(group, i, messages, judge, most=60, **more):
     return {"id": f"{group}-{i:04d}", "group": group, "messages": messages, **more, "max_tokens": most, "judge": judge}
@@ -27,33 +30,31 @@ def short(rng, i):
 
 
 def long(rng, i):
-    """The fact asked for is among the first; what follows must leave it alone and fill 2,000 tokens (some 275 sentences)."""
+    """The fact asked for is among the first; what follows leaves it alone and fills 2,000 tokens or a little more."""
     w = world.World(rng, rng.randint(3, 6), rng.randint(4, 10), rng.randint(4, 10))
-    early = world.tell(w, 6, 0)
-    old = dict(w.facts)
-    text = early + "\n" + world.tell(w, 270, rng.choice([.3, .6]))
-    kept = [k for k, v in old.items() if list(w.facts).index(k) < len(old) and w.facts[k] == v and unchanged(w, k, old)]
-    if not kept:
+    text = world.tell(w, 8, 0)
+    keys = sorted(k for k in w.facts if k[0] == LONG_KINDS[i % 4])
+    if not keys:
         return long(rng, i)
-    question, _, answer = w.ask(rng.choice(kept))
-    return task("recall-long", i, [{"role": "user", "content": text + "\n\n" + question}], {"exact": answer})
-
-
-def unchanged(w, key, old):
-    """True if nothing later spoke of the fact: it still stands before all facts that are new."""
-    order = list(w.facts)
-    return all(order.index(key) < order.index(k) for k in order if k not in old)
+    key = rng.choice(keys)
+    fill, later = rng.choice([.1, .3, .6]), ""
+    while len(later.split()) < 2000 / TOKENS_A_WORD:
+        w.turn(keep=key[1:] if isinstance(key[1], str) else ())
+        later += "\n" + world.tell(w, 12, fill)
+    question, _, answer = w.ask(key)
+    return task("recall-long", i, [{"role": "user", "content": text + later + "\n\n" + question}], {"exact": answer})
 
 
 def tools(rng, i):
-    g = rng.choice(world.GOODS + world.THINGS)
-    return task("tools", i, [{"role": "user", "content": rng.choice(world.LOOK).format(g=g)}],
-                {"call": {"name": "lookup", "arguments": {"key": g}}}, tools=world.TOOLS)
+    m = world.lookup(rng, 1)["messages"]
+    call = m[1]["tool_calls"][0]["function"]
+    judge = {"call": {"name": call["name"], "arguments": json.loads(call["arguments"])}}
+    return task("tools", i, m[:1], judge, tools=world.TOOLS)
 
 
 def arithmetic(rng, i):
     m = world.arithmetic(rng, 1)["messages"]
-    return task("arithmetic", i, m[:1], {"number": int(m[1]["content"].split()[-1].rstrip("."))})
+    return task("arithmetic", i, m[:1], {"exact": m[1]["content"]})
 
 
 def copying(rng, i):

@@ -12,6 +12,7 @@ THINGS = "lamp book ball key cup hat box bag coin map knife spoon bell brush rop
 PLACES = "kitchen garden attic cellar barn school shop library hall office park station bakery tower stable harbour".split()
 COLOURS = "red blue green yellow white black brown grey".split()
 COUNTED = "apples pears eggs nuts stones shells flowers cakes plates chairs".split()
+EATEN = "apples pears eggs nuts cakes".split()
 NUMBERS = "no one two three four five six seven eight nine ten".split()
 GOODS = "bread milk cheese tea salt sugar honey rice soap wool paper oil".split()
 
@@ -51,7 +52,15 @@ class World:
         self.r = rng
         self.people, self.things = rng.sample(PEOPLE, people), rng.sample(THINGS, things)
         self.places, self.counted = rng.sample(PLACES, places), rng.sample(COUNTED, 2)
-        self.facts = {}             # (kind, subject) -> value
+        self.facts = {}             # (kind, subject) -> value, the latest one last
+        self.cast, self.props = self.people, self.things    # who acts and what is touched now
+
+    def turn(self, keep=()):
+        """Others come on: facts about those who rest stand for a while.  `keep`: subjects that rest in any case."""
+        r = self.r
+        cast, props = [p for p in self.people if p not in keep], [o for o in self.things if o not in keep]
+        self.cast = r.sample(cast, max(2, (len(cast) + 1) // 2))
+        self.props = r.sample(props, max(1, len(props) // 2))
 
     def fill(self, phrase, **given):
         p, q = self.r.sample(self.people, 2)
@@ -68,11 +77,13 @@ class World:
 
     def event(self):
         """One sentence that states a fact."""
-        r, (p, q), l, o = self.r, self.r.sample(self.people, 2), self.r.choice(self.places), self.r.choice(self.things)
+        r, (p, q), l, o = self.r, self.r.sample(self.cast, 2), self.r.choice(self.places), self.r.choice(self.props)
         kind = r.choices(["put", "give", "get", "go", "count", "colour"], [8, 4, 2, 3, 3, 2])[0]
         if kind == "put":
             fresh = not any(s == o for _, s in self.facts) and r.random() < .5
             self.learn("where", o, l)
+            if not fresh:
+                self.facts.pop(("person", p), None)     # who carries things has moved too: not asked for
             return self.fill(r.choice(FIRST if fresh else PUT), p=p, o=o, l=l)
         if kind == "give":
             self.learn("where", o, q)
@@ -88,6 +99,7 @@ class World:
             n = r.randint(2, 10)
             if ("count", (c, l)) not in self.facts:
                 self.learn("count", (c, l), n)
+                self.facts.pop(("person", p), None)
                 return self.fill(r.choice(COUNT), p=p, c=c, l=l, n=NUMBERS[n])
         self.learn("colour", o, k := self.facts.get(("colour", o)) or r.choice(COLOURS))
         return self.fill(r.choice(COLOUR), p=p, o=o, k=k)
@@ -115,10 +127,12 @@ class World:
         return q.format(s=s), f"The {s}: {v}.", f"The {s} is {v}."
 
 
-def tell(w, sentences, fill):
-    """Sentences of events and of filler, in paragraphs."""
+def tell(w, sentences, fill, scene=0):
+    """Sentences of events and of filler, in paragraphs; every `scene` sentences others come on."""
     out = []
     for i in range(sentences):
+        if scene and i % scene == 0:
+            w.turn()
         out.append(w.filler() if w.r.random() < fill else w.event())
         if i % 12 == 11:
             out[-1] += "\n"
@@ -167,12 +181,14 @@ def frame(rng, text, question):
 def recall(rng, sentences, turns, fill=.2, wide=False):
     """A story and questions about it, one a turn; some turns bring news."""
     w = World(rng, rng.randint(2, 6 if wide else 4), rng.randint(3, 10 if wide else 5), rng.randint(4, 10 if wide else 5))
-    text = tell(w, sentences, fill)
+    text = tell(w, sentences, fill, rng.choice([12, 25, 50, 100]) if wide else 0)
     if not w.facts:
         text += " " + tell(w, 1, 0)
     messages, asked = [], []
     for turn in range(turns):
         fresh = [k for k in w.facts if k not in asked[-2:]] or list(w.facts)
+        if wide and rng.random() < .5:
+            fresh = fresh[:(len(fresh) + 2) // 3]       # the oldest: questions reach far back
         key = rng.choice(fresh)
         asked.append(key)
         q, reasoning, answer = w.ask(key)
@@ -185,13 +201,30 @@ def arithmetic(rng, turns):
     messages = []
     for _ in range(turns):
         a, b = rng.randint(1, 20), rng.randint(1, 20)
-        if rng.random() < .5:
+        x = rng.random()
+        if x < .25:
+            messages += say(*taking(rng))
+            continue
+        if x < .6:
             q, r, v = f"What is {a} plus {b}?", f"{a} + {b} = {a + b}", a + b
         else:
             a, b = max(a, b), min(a, b)
             q, r, v = f"What is {a} minus {b}?", f"{a} - {b} = {a - b}", a - b
         messages += say(q, r, f"It is {v}.")
     return settings(rng, {"messages": messages})
+
+
+def taking(rng):
+    """A sum in a story: some are there, somebody takes or brings some."""
+    p, c, l, whole = rng.choice(PEOPLE), rng.choice(COUNTED), rng.choice(PLACES), rng.randint(4, 10)
+    part = rng.randint(2, whole - 2)
+    if rng.random() < .5:
+        a, sign, v, news = whole - part, "+", whole, f"brought {NUMBERS[part]} more"
+    else:
+        verb = rng.choice(["took", "ate"]) if c in EATEN else "took"
+        a, sign, v, news = whole, "-", whole - part, f"{verb} {NUMBERS[part]} of them"
+    return (f"There were {NUMBERS[a]} {c} in the {l}. {p} {news}. How many {c} are in the {l}?",
+            f"{a} {sign} {part} = {v}", f"There are {NUMBERS[v]} {c} in the {l}.")
 
 
 def copying(rng, turns):
@@ -213,11 +246,12 @@ def lookup(rng, turns):
     messages = []
     for i in range(turns):
         g, n = rng.choice(GOODS + THINGS), rng.randint(2, 60)
-        messages += [{"role": "user", "content": rng.choice(LOOK).format(g=g)},
-                     {"role": "assistant", "reasoning_content": f"I look up {g}.", "content": "", "tool_calls": [
+        the = "the " + g if g in THINGS else g
+        messages += [{"role": "user", "content": rng.choice(LOOK).format(g=the)},
+                     {"role": "assistant", "reasoning_content": f"I look up {the}.", "content": "", "tool_calls": [
                          {"id": f"c{i}", "type": "function", "function": {"name": "lookup", "arguments": '{"key": "%s"}' % g}}]},
                      {"role": "tool", "tool_call_id": f"c{i}", "content": f"{g}: {n} coins"},
-                     {"role": "assistant", "reasoning_content": f"The book says {n} coins.", "content": f"The price of {g} is {n} coins."}]
+                     {"role": "assistant", "reasoning_content": f"The book says {n} coins.", "content": f"The price of {the} is {n} coins."}]
     return settings(rng, {"messages": messages, "tools": TOOLS})
 
 
@@ -227,8 +261,8 @@ def document(rng, tokens):
     if kind == "story":
         return story(rng, rng.randint(6, max(8, min(tokens // 11, 60))))
     if kind == "recall":
-        turns = rng.randint(1, 4) if tokens < 400 else rng.randint(3, 6) if tokens < 1000 else rng.randint(6, 12)
-        most = max(3, (tokens - 60 * turns - 60) // 9)
+        turns = rng.randint(1, 4) if tokens < 400 else rng.randint(3, 6) if tokens < 1000 else rng.randint(4, 9)
+        most = max(3, int((tokens - 55 * turns - 70) / (9 if tokens < 400 else 7)))
         return recall(rng, rng.randint(max(2, most * 2 // 3) if tokens > 1000 else 2, most), turns,
                       rng.choice([.1, .3, .6]) if tokens > 300 else .15, tokens > 300)
     turns = rng.randint(1, 3)
