@@ -5,8 +5,9 @@ text piece is encoded on its own.  lib/format/chat.c does the same for the progr
 """
 import json
 
-EFFORT = ("`thinking_effort` guides on how much to think in your thinking channel (not including the response channel), "
-          "supported values include `low`, `medium`, `high`, and `max`.\nNow the system is invoked with `thinking_effort=%s`.")
+EFFORT = ("`thinking_effort` guides on how much to think in your thinking channel (not including the response "
+          "channel), supported values include `low`, `medium`, `high`, and `max`.\n"
+          "Now the system is invoked with `thinking_effort=%s`.")
 DECLARE = "# Tools\nHere are the available tools, described in JSONSchema.\n\n```json\n%s\n```"
 
 
@@ -45,7 +46,8 @@ class Page:
 
 
 def kind_of(value):
-    return {bool: "boolean", str: "string", int: "number", float: "number", list: "array", dict: "object"}.get(type(value), "null")
+    names = {bool: "boolean", str: "string", int: "number", float: "number", list: "array", dict: "object"}
+    return names.get(type(value), "null")
 
 
 def calls(page, tool_calls):

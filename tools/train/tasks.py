@@ -70,7 +70,8 @@ def main():
     a = ap.parse_args()
     rng = random.Random(a.seed)
     with open(a.out, "w") as f:
-        for make, n in ((short, a.each), (long, a.each // 2), (tools, a.each), (arithmetic, a.each), (copying, a.each // 2)):
+        half = a.each // 2
+        for make, n in (short, a.each), (long, half), (tools, a.each), (arithmetic, a.each), (copying, half):
             for i in range(n):
                 f.write(json.dumps(make(rng, i)) + "\n")
 

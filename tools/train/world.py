@@ -3,13 +3,15 @@
 story() and chat() make documents without end from a random.Random, so data is free and every answer is known.
 A document is {"text": ...} or {"messages": [...], "tools": [...], "thinking": bool, "effort": ...} in OpenAI's shape.
 """
+import json
 
 GIRLS = "Anna Clara Emma Grace Iris Kate Mia Nina Olga Rosa Vera Zoe".split()
 BOYS = "Ben David Finn Henry Jack Leo Max Noah Paul Sam Tom Will".split()
 PEOPLE = GIRLS + BOYS
 THINGS = "lamp book ball key cup hat box bag coin map knife spoon bell brush rope clock drum kite letter mirror pen " \
          "ring scarf basket".split()
-PLACES = "kitchen garden attic cellar barn school shop library hall office park station bakery tower stable harbour".split()
+PLACES = "kitchen garden attic cellar barn school shop library hall office park station bakery tower " \
+         "stable harbour".split()
 COLOURS = "red blue green yellow white black brown grey".split()
 COUNTED = "apples pears eggs nuts stones shells flowers cakes plates chairs".split()
 EATEN = "apples pears eggs nuts cakes".split()
@@ -32,14 +34,18 @@ COLOUR = ["The {o} was {k}.", "It was a {k} {o}.", "{p} painted the {o} {k}.", "
           "Everyone knew that the {o} was {k}.", "The colour of the {o} was {k}."]
 FILL = ["The sun was warm.", "It rained all day.", "The wind was cold.", "A dog barked.", "A cat slept near the door.",
         "The birds sang.", "{p} was happy.", "{p} was tired.", "{p} sang a song.", "{p} told a joke.", "{p} laughed.",
-        "{p} and {q} talked for a while.", "{p} and {q} are old friends.", "{p} looked at the sky.", "{p} had some tea.",
-        "The day was long.", "The evening came.", "It was a quiet morning.", "{p} smiled at {q}.", "{p} waited for {q}.",
-        "{p} thought about the sea.", "The street was empty.", "Some snow fell.", "{p} ate some bread.", "{p} closed the door.",
+        "{p} and {q} talked for a while.", "{p} and {q} are old friends.", "{p} looked at the sky.",
+        "{p} had some tea.",
+        "The day was long.", "The evening came.", "It was a quiet morning.", "{p} smiled at {q}.",
+        "{p} waited for {q}.",
+        "{p} thought about the sea.", "The street was empty.", "Some snow fell.", "{p} ate some bread.",
+        "{p} closed the door.",
         "{p} asked {q} about the weather.", "The moon was bright.", "{p} did not say a word.", "{p} read for an hour.",
         "Nobody was in a hurry."]
 OPEN = ["Once there was a {g} named {p}.", "{p} lived near the {l}.", "One day {p} met {q}.", "It was a fine day.",
         "This is a story about {p} and {q}.", "Long ago, {p} and {q} lived near the {l}.", "{p} woke up early."]
-END = ["In the end everyone went home.", "That was the end of the day.", "{p} and {q} were happy.", "Then {p} went to sleep.",
+END = ["In the end everyone went home.", "That was the end of the day.", "{p} and {q} were happy.",
+       "Then {p} went to sleep.",
        "And so the day ended.", "{p} was glad that it was over."]
 FEEL = ["{S} was happy.", "{S} was tired.", "{S} sat down for a while.", "{S} liked it there.", "{S} sang a song.",
         "{S} wanted to go home.", "{S} smiled.", "{S} had a long day."]
@@ -77,32 +83,44 @@ class World:
 
     def event(self):
         """One sentence that states a fact."""
-        r, (p, q), l, o = self.r, self.r.sample(self.cast, 2), self.r.choice(self.places), self.r.choice(self.props)
-        kind = r.choices(["put", "give", "get", "go", "count", "colour"], [8, 4, 2, 3, 3, 2])[0]
-        if kind == "put":
-            fresh = not any(s == o for _, s in self.facts) and r.random() < .5
-            self.learn("where", o, l)
-            if not fresh:
-                self.facts.pop(("person", p), None)     # who carries things has moved too: not asked for
-            return self.fill(r.choice(FIRST if fresh else PUT), p=p, o=o, l=l)
-        if kind == "give":
-            self.learn("where", o, q)
-            return self.fill(r.choice(GIVE), p=p, q=q, o=o)
-        if kind == "get":
-            self.learn("where", o, p)
-            return self.fill(r.choice(GET), p=p, o=o)
+        r, p = self.r, self.r.choice(self.cast)
+        kind = r.choices(["thing", "go", "count", "colour"], [14, 3, 3, 2])[0]
         if kind == "go":
-            self.learn("person", p, l)
-            return self.fill(r.choice(GO), p=p, l=l)
+            return self.go(p)
         if kind == "count":
-            c = r.choice(self.counted)
-            n = r.randint(2, 10)
+            c, l, n = r.choice(self.counted), r.choice(self.places), r.randint(2, 10)
             if ("count", (c, l)) not in self.facts:
                 self.learn("count", (c, l), n)
                 self.facts.pop(("person", p), None)
                 return self.fill(r.choice(COUNT), p=p, c=c, l=l, n=NUMBERS[n])
+        o = r.choice(self.props)
+        if kind == "thing":
+            return self.move(o, p)
         self.learn("colour", o, k := self.facts.get(("colour", o)) or r.choice(COLOURS))
         return self.fill(r.choice(COLOUR), p=p, o=o, k=k)
+
+    def go(self, p):
+        l = self.r.choice([l for l in self.places if l != self.facts.get(("person", p))])
+        self.learn("person", p, l)
+        return self.fill(self.r.choice(GO), p=p, l=l)
+
+    def move(self, o, p):
+        """What is somewhere is moved or taken by p; who has a thing puts it somewhere or gives it away."""
+        r, was = self.r, self.facts.get(("where", o))
+        l, x = r.choice([l for l in self.places if l != was]), r.random()
+        if was in PEOPLE and x < .45:
+            q = r.choice([q for q in self.people if q != was])
+            self.learn("where", o, q)
+            return self.fill(r.choice(GIVE), p=was, q=q, o=o)
+        if was not in PEOPLE and x < .35:
+            self.learn("where", o, p)
+            return self.fill(r.choice(GET), p=p, o=o)
+        self.learn("where", o, l)
+        if was is None and x < .7:
+            return self.fill(r.choice(FIRST), o=o, l=l)
+        who = was if was in PEOPLE else p
+        self.facts.pop(("person", who), None)       # who carries things has moved too: not asked for
+        return self.fill(r.choice(PUT), p=who, o=o, l=l)
 
     def filler(self):
         return self.fill(self.r.choice(FILL))
@@ -111,7 +129,8 @@ class World:
         """A question about a fact, its reasoning, its answer."""
         (kind, s), v, r = key, self.facts[key], self.r
         if kind == "where" and v in PLACES:
-            q = r.choice(["Where is the {s}?", "Where did they put the {s}?", "In which place is the {s}?", "Tell me where the {s} is."])
+            q = r.choice(["Where is the {s}?", "Where did they put the {s}?", "In which place is the {s}?",
+                          "Tell me where the {s} is."])
             return q.format(s=s), f"Last seen: the {s} in the {v}.", f"The {s} is in the {v}."
         if kind == "where":
             q = r.choice(["Who has the {s}?", "Where is the {s}?", "Who took the {s}?", "Tell me who has the {s}."])
@@ -144,10 +163,9 @@ def story(rng, sentences):
     p, q = w.people[:2]
     parts = [w.fill(s, p=p, q=q) for s in rng.sample(OPEN, 2)]
     while len(parts) < sentences - 2:
-        who = rng.choice(w.people)
         if rng.random() < .25:
-            parts += [w.fill(rng.choice(GO), p=who, l=(l := rng.choice(w.places))), w.fill(rng.choice(FEEL), p=who)]
-            w.learn("person", who, l)
+            who = rng.choice(w.people)
+            parts += [w.go(who), w.fill(rng.choice(FEEL), p=who)]
         else:
             parts.append(w.filler() if rng.random() < .2 else w.event())
     for key in rng.sample(sorted(w.facts, key=str), min(2, len(w.facts))):
@@ -171,16 +189,19 @@ def settings(rng, doc):
 
 
 def say(question, reasoning, answer):
-    return [{"role": "user", "content": question}, {"role": "assistant", "reasoning_content": reasoning, "content": answer}]
+    return [{"role": "user", "content": question},
+            {"role": "assistant", "reasoning_content": reasoning, "content": answer}]
 
 
 def frame(rng, text, question):
-    return rng.choice([text + "\n\n" + question, text + " " + question, text + "\n" + question, "Read this. " + text + "\n\n" + question])
+    return rng.choice([text + "\n\n" + question, text + " " + question, text + "\n" + question,
+                       "Read this. " + text + "\n\n" + question])
 
 
 def recall(rng, sentences, turns, fill=.2, wide=False):
     """A story and questions about it, one a turn; some turns bring news."""
-    w = World(rng, rng.randint(2, 6 if wide else 4), rng.randint(3, 10 if wide else 5), rng.randint(4, 10 if wide else 5))
+    people, things, places = (6, 10, 10) if wide else (4, 5, 5)
+    w = World(rng, rng.randint(2, people), rng.randint(3, things), rng.randint(4, places))
     text = tell(w, sentences, fill, rng.choice([12, 25, 50, 100]) if wide else 0)
     if not w.facts:
         text += " " + tell(w, 1, 0)
@@ -230,14 +251,16 @@ def taking(rng):
 def copying(rng, turns):
     messages = []
     for _ in range(turns):
-        words = " ".join(rng.sample(THINGS + PLACES + COLOURS + GOODS, rng.randint(2, 7)))
+        words = " ".join(rng.sample(THINGS + PLACES + COLOURS + GOODS, rng.randint(2, 8)))
         messages += say(rng.choice(["Repeat these words: ", "Say again: "]) + words, "I say them again.", words)
     return settings(rng, {"messages": messages})
 
 
-TOOLS = [{"type": "function", "function": {"name": "lookup", "description": "Look up a word in the book.", "parameters": {
-    "type": "object", "properties": {"key": {"type": "string"}}, "required": ["key"]}}}]
-LOOK = ["Look up {g}.", "What does the book say about {g}?", "What is the price of {g}?", "Please look up {g} in the book.",
+TOOLS = [{"type": "function", "function": {
+    "name": "lookup", "description": "Look up a word in the book.",
+    "parameters": {"type": "object", "properties": {"key": {"type": "string"}}, "required": ["key"]}}}]
+LOOK = ["Look up {g}.", "What does the book say about {g}?", "What is the price of {g}?",
+        "Please look up {g} in the book.",
         "How much does {g} cost?", "Find {g} in the book."]
 
 
@@ -247,17 +270,19 @@ def lookup(rng, turns):
     for i in range(turns):
         g, n = rng.choice(GOODS + THINGS), rng.randint(2, 60)
         the = "the " + g if g in THINGS else g
+        call = {"name": "lookup", "arguments": json.dumps({"key": g})}
         messages += [{"role": "user", "content": rng.choice(LOOK).format(g=the)},
-                     {"role": "assistant", "reasoning_content": f"I look up {the}.", "content": "", "tool_calls": [
-                         {"id": f"c{i}", "type": "function", "function": {"name": "lookup", "arguments": '{"key": "%s"}' % g}}]},
+                     {"role": "assistant", "reasoning_content": f"I look up {the}.", "content": "",
+                      "tool_calls": [{"id": f"c{i}", "type": "function", "function": call}]},
                      {"role": "tool", "tool_call_id": f"c{i}", "content": f"{g}: {n} coins"},
-                     {"role": "assistant", "reasoning_content": f"The book says {n} coins.", "content": f"The price of {the} is {n} coins."}]
+                     {"role": "assistant", "reasoning_content": f"The book says {n} coins.",
+                      "content": f"The price of {the} is {n} coins."}]
     return settings(rng, {"messages": messages, "tools": TOOLS})
 
 
 def document(rng, tokens):
     """A document of at most about `tokens` tokens."""
-    kind = rng.choices(["story", "recall", "lookup", "arithmetic", "copying"], [14, 66, 9, 6, 5])[0]
+    kind = rng.choices(["story", "recall", "lookup", "arithmetic", "copying"], [14, 58, 12, 7, 9])[0]
     if kind == "story":
         return story(rng, rng.randint(6, max(8, min(tokens // 11, 60))))
     if kind == "recall":
@@ -266,4 +291,6 @@ def document(rng, tokens):
         return recall(rng, rng.randint(max(2, most * 2 // 3) if tokens > 1000 else 2, most), turns,
                       rng.choice([.1, .3, .6]) if tokens > 300 else .15, tokens > 300)
     turns = rng.randint(1, 3)
-    return {"lookup": lookup, "arithmetic": arithmetic, "copying": copying}[kind](rng, min(turns, 2) if kind == "lookup" else turns)
+    if kind == "lookup":
+        return lookup(rng, min(turns, 2))
+    return (arithmetic if kind == "arithmetic" else copying)(rng, turns)
