@@ -107,6 +107,8 @@ class World:
     def move(self, o, p):
         """What is somewhere is moved or taken by p; who has a thing puts it somewhere or gives it away."""
         r, was = self.r, self.facts.get(("where", o))
+        if was in PEOPLE and was not in self.cast:
+            return self.go(p)                       # it rests with its holder
         l, x = r.choice([l for l in self.places if l != was]), r.random()
         if was in PEOPLE and x < .45:
             q = r.choice([q for q in self.people if q != was])
