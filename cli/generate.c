@@ -59,9 +59,18 @@ static bool emit(struct generation *g, const char *text, size_t length) {
     return true;
 }
 
+static bool emit_event(struct generation *g, k3_status status, const k3_reply_event *event) {
+    if (!status && !(g->stream && reply_show(g->view, g->reply, event))) return true;
+    g->output_failed = !status;
+    stop_with(g, STOP_ERROR);
+    return false;
+}
+
 static bool emit_id(struct generation *g, int32_t id) {
     const char *text;
     size_t length;
+    k3_reply_event event;
+    if (g->reply) return emit_event(g, k3_reply_push(g->reply, id, &event, &g->err), &event);
     if (g->decoder) {
         if (k3_decoder_push(g->decoder, id, &text, &length, &g->err)) {
             stop_with(g, STOP_ERROR);
@@ -79,8 +88,12 @@ static bool emit_id(struct generation *g, int32_t id) {
 static void emit_rest(struct generation *g) {
     const char *text;
     size_t length;
+    k3_reply_event event;
     if (g->output_failed) return;
-    if (g->decoder) {
+    if (g->reply) {
+        if (!emit_event(g, k3_reply_finish(g->reply, &event, &g->err), &event) || !g->stream) return;
+        g->output_failed = reply_show_end(g->view);
+    } else if (g->decoder) {
         if (k3_decoder_finish(g->decoder, &text, &length, NULL) == K3_OK) emit(g, text, length);
     } else if (g->stream && g->count) {
         emit(g, "\n", 1);

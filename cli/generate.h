@@ -2,6 +2,8 @@
 #ifndef K3_CLI_GENERATE_H
 #define K3_CLI_GENERATE_H
 
+#include "reply.h"
+
 #include <k3/k3.h>
 
 enum stop { STOP_LENGTH, STOP_EOS, STOP_INTERRUPTED, STOP_ERROR };
@@ -11,13 +13,15 @@ struct generation {
     k3_session *session;
     k3_sampler *sampler;
     k3_decoder *decoder; /* NULL: no tokenizer, the ids themselves are the text */
+    k3_reply *reply;     /* not NULL: a chat, the ids go there instead */
+    struct reply_view *view;
     const int32_t *eos;
     size_t eos_count;
     uint32_t vocab;
     const int32_t *prompt;
     size_t prompt_count;
     uint64_t limit; /* ids to make at the most */
-    bool stream;    /* text goes to stdout as it comes, else into `text` */
+    bool stream;    /* text goes to stdout as it comes, else into `text` (a chat's stays in the reply) */
     bool quiet;
 
     /* made; free with generation_clear */

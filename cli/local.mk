@@ -12,6 +12,10 @@ k3_SOURCES = \
   cli/interrupt.c cli/interrupt.h \
   cli/clock.h \
   cli/bandwidth.c cli/bandwidth.h \
+  cli/load.c cli/load.h \
+  cli/prompt.c cli/prompt.h \
+  cli/sampling.c cli/sampling.h \
+  cli/reply.c cli/reply.h \
   cli/generate.c cli/generate.h \
   cli/run.c cli/logits.c cli/inspect.c cli/bench.c
 k3_CPPFLAGS = -I$(top_srcdir)/include

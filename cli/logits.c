@@ -1,9 +1,9 @@
 /* k3 logits: raw logits of given ids, for comparison with other implementations. */
 #include "command.h"
 #include "input.h"
+#include "load.h"
 #include "message.h"
 #include "numbers.h"
-#include "options.h"
 #include "output.h"
 #include "progress.h"
 
@@ -81,33 +81,11 @@ static int read_split(struct logits *l) {
     return CLI_OK;
 }
 
-/* Checks the ids before any weight is read. */
-static int check_vocabulary(struct logits *l) {
-    k3_error err;
-    k3_checkpoint *checkpoint;
-    k3_checkpoint_info info = {.size = sizeof info};
-    if (k3_checkpoint_open(l->common.model, &checkpoint, &err)) return fail_library(&err);
-    k3_checkpoint_describe(checkpoint, &info);
-    uint32_t vocab = info.vocab_size;
-    k3_checkpoint_close(checkpoint);
-    return input_check_ids("--ids", l->ids, l->count, vocab);
-}
-
-static bool loading(void *user, uint64_t done, uint64_t total) {
-    progress_update(user, done, total);
-    return true;
-}
-
 static int load(struct logits *l) {
     k3_error err;
-    struct progress bar;
-    progress_start(&bar, "loading", true, l->common.quiet);
-    l->common.options.progress = loading;
-    l->common.options.progress_user = &bar;
-    k3_status status = k3_model_open(l->common.model, &l->common.options, &l->model, &err);
-    progress_end(&bar);
-    if (!status) status = k3_session_new(l->model, &l->session, &err);
-    return status ? fail_library(&err) : CLI_OK;
+    int code = load_model(&l->common, &l->model, NULL);
+    if (!code && k3_session_new(l->model, &l->session, &err)) code = fail_library(&err);
+    return code;
 }
 
 static int make_room(struct logits *l) {
@@ -160,9 +138,11 @@ static int feed_all(struct logits *l) {
 }
 
 static int run(struct logits *l) {
+    uint32_t vocab = 0;
     int code = input_ids("--ids", l->ids_text, &l->ids, &l->count);
     if (!code) code = read_split(l);
-    if (!code) code = check_vocabulary(l);
+    if (!code) code = load_vocab_size(l->common.model, &vocab); /* before any weight is read */
+    if (!code) code = input_check_ids("--ids", l->ids, l->count, vocab);
     if (!code) code = output_file_open(&l->out, l->out_path); /* before the long work: it may not be writable */
     if (!code) code = load(l);
     if (!code) code = make_room(l);

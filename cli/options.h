@@ -14,6 +14,11 @@ enum {
     OPTION_PRECISION,
     OPTION_JSON,
     OPTION_QUIET,
+    OPTION_TEMPERATURE, /* to OPTION_SEED: sampling.h */
+    OPTION_TOP_K,
+    OPTION_TOP_P,
+    OPTION_MIN_P,
+    OPTION_SEED,
     OPTION_OWN /* a command's own ones from here on */
 };
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains the small model on the micro-world; resumable.
 
-    train.py DATA_DIR OUT_DIR --steps 1500 [--workers 2]
+    train.py DATA_DIR OUT_DIR [--steps 2500] [--workers 2]
 
 DATA_DIR holds what data.py wrote: rows of tokens for each length of the curriculum.  Every step takes
 `--micro` batches of about `--tokens` tokens; `--workers` processes of one thread each draw them one by one, so a
@@ -21,7 +21,8 @@ import torch.nn.functional as F
 
 from model import Config, Model
 
-STAGES = [(0.0, {256: 1}), (0.45, {512: 1}), (0.80, {512: 1, 2048: 1})]     # from this share on: lengths and their shares
+# From this share of the steps on, the lengths of the rows, drawn in turn.
+STAGES = [(0.0, [256]), (0.30, [256, 512]), (0.60, [512]), (0.85, [512, 2304])]
 DECAY = 0.40        # the last share of the steps: the learning rate falls
 QUANTISE = 0.30     # the last share of the steps: experts are rounded to MXFP4
 
@@ -82,11 +83,10 @@ def lengths_at(share):
 
 def batch_of(data, a, step, i):
     """The i-th batch of a step: inputs, targets, weights."""
-    lengths = lengths_at(step / a.steps)
-    names = sorted(lengths)
-    length = names[(step * a.micro + i) % len(names)]
+    lengths, number = lengths_at(step / a.steps), step * a.micro + i
+    length = lengths[number % len(lengths)]
     n = max(1, a.tokens // length)
-    return data[length].take((step * a.micro + i) // len(names) * n, n)
+    return data[length].take(number // len(lengths) * n, n)
 
 
 def learn(model, data, a, step, i):
@@ -172,10 +172,10 @@ def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("data")
     ap.add_argument("out")
-    ap.add_argument("--steps", type=int, default=1500)
+    ap.add_argument("--steps", type=int, default=2500)
     ap.add_argument("--workers", type=int, default=2)
-    ap.add_argument("--micro", type=int, default=3)
-    ap.add_argument("--tokens", type=int, default=4096)
+    ap.add_argument("--micro", type=int, default=2)
+    ap.add_argument("--tokens", type=int, default=3072)
     ap.add_argument("--lr", type=float, default=.02)
     ap.add_argument("--adam-lr", type=float, default=.004)
     ap.add_argument("--seed", type=int, default=1)
@@ -210,7 +210,8 @@ def main():
     for step in range(first, last):
         loss, norm, lr = one_step(model, optims, data, a, shared, step)
         seconds = before + time.time() - start
-        line = {"step": step, "loss": round(loss, 4), "grad": round(norm, 3), "lr": round(lr, 3), "seconds": round(seconds)}
+        line = {"step": step, "loss": round(loss, 4), "grad": round(norm, 3), "lr": round(lr, 3),
+                "seconds": round(seconds)}
         log.write(json.dumps(line) + "\n")
         log.flush()
         if step % 10 == 0:
