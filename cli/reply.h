@@ -8,8 +8,8 @@
 
 #include <stdbool.h>
 
-/* Content goes to stdout, each tool call as a line of JSON behind it.  Reasoning is shown apart: dim and in front of the
- * content where stdout is a terminal; on stderr where it is not. */
+/* Content goes to stdout, each tool call as a line of JSON behind it.  Reasoning is shown apart: dim and in front of
+ * the content where stdout is a terminal; on stderr where it is not. */
 struct reply_view {
     bool quiet;       /* reasoning is not shown on stderr */
     bool terminal;    /* stdout is one */

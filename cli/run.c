@@ -74,7 +74,8 @@ struct run {
 
 static int parse(struct run *r, int argc, char **argv, bool *stop) {
     int option, code = CLI_OK;
-    while (!code && (option = options_next(&r->common, argc, argv, ":" PROMPT_LETTERS "n:", option_list, &code)) != -1) {
+    const char *letters = ":" PROMPT_LETTERS "n:";
+    while (!code && (option = options_next(&r->common, argc, argv, letters, option_list, &code)) != -1) {
         if (option == OPTION_STOP) {
             *stop = true;
             return code;
@@ -173,8 +174,8 @@ static json_t *make_json(const struct run *r, const struct generation *g) {
     json_t *object = json_pack(
         "{s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:I, s:i, s:s, s:o}", "model",
         json_text(r->common.model, strlen(r->common.model)), "prompt_ids", json_ids(g->prompt, g->prompt_count), "ids",
-        json_ids(g->ids, g->count), "text", text, "stop", stop_name(g->stop), "stop_id", stop_id, "error", error, "seed",
-        (json_int_t)r->sampling.options.seed, "threads", k3_model_threads(r->model), "isa", k3_model_isa(r->model),
+        json_ids(g->ids, g->count), "text", text, "stop", stop_name(g->stop), "stop_id", stop_id, "error", error,
+        "seed", (json_int_t)r->sampling.options.seed, "threads", k3_model_threads(r->model), "isa", k3_model_isa(r->model),
         "timings", make_timings(r, g));
     if (!object || !r->reply || !add_chat(r, g, object)) return object;
     json_decref(object);

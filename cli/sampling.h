@@ -23,8 +23,8 @@ bool sampling_option(struct sampling *s, int option, int *code);
 /* Without --seed: one from the system. */
 int sampling_draw_seed(struct sampling *s);
 
-/* Bans what is never picked, unless it ends a text: ids that the tokenizer has no text for and, if `reserved`, reserved ids
- * and [PAD]. */
+/* Bans what is never picked, unless it ends a text: ids that the tokenizer has no text for and, if `reserved`,
+ * reserved ids and [PAD]. */
 int sampling_ban(k3_sampler *sampler, const k3_tokenizer *t, uint32_t vocab, bool reserved, const int32_t *eos,
                  size_t eos_count);
 
