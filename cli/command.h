@@ -6,5 +6,7 @@ int command_run(int argc, char **argv);
 int command_logits(int argc, char **argv);
 int command_inspect(int argc, char **argv);
 int command_bench(int argc, char **argv);
+int command_perplexity(int argc, char **argv);
+int command_compare(int argc, char **argv);
 
 #endif

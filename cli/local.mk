@@ -17,6 +17,7 @@ k3_SOURCES = \
   cli/sampling.c cli/sampling.h \
   cli/reply.c cli/reply.h \
   cli/generate.c cli/generate.h \
-  cli/run.c cli/logits.c cli/inspect.c cli/bench.c
+  cli/run.c cli/logits.c cli/inspect.c cli/bench.c \
+  cli/windows.c cli/windows.h cli/words.c cli/words.h cli/perplexity.c cli/compare.c
 k3_CPPFLAGS = -I$(top_srcdir)/include
 k3_LDADD = lib/libk3.la $(JANSSON_LIBS)

@@ -18,6 +18,8 @@ static const char help[] =
     "  k3 logits MODEL --ids 1,2,3 --out F  write raw logits\n"
     "  k3 inspect MODEL                     say what a checkpoint holds\n"
     "  k3 bench MODEL                       measure the speed and its roof\n"
+    "  k3 perplexity MODEL FILE             how well a text is predicted\n"
+    "  k3 compare MODEL FILE --b OPTIONS    how far two ways to run it are apart\n"
     "\n"
     "  k3 COMMAND --help                    a command's options\n"
     "  k3 --version                         the version\n"
@@ -32,6 +34,8 @@ static const struct {
     {"logits", command_logits},
     {"inspect", command_inspect},
     {"bench", command_bench},
+    {"perplexity", command_perplexity},
+    {"compare", command_compare},
 };
 
 static int print_version(void) {

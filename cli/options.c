@@ -81,10 +81,24 @@ int options_next(struct common_options *o, int argc, char **argv, const char *le
     }
 }
 
-int options_model(struct common_options *o, int argc, char **argv) {
-    if (optind >= argc) return fail_usage("%s: no MODEL given (see k3 %s --help)", o->command, o->command);
-    o->model = argv[optind++];
-    if (!*o->model) return fail_usage("%s: MODEL is empty", o->command);
+static int take(const struct common_options *o, int argc, char **argv, const char *what, const char **out) {
+    if (optind >= argc) return fail_usage("%s: no %s given (see k3 %s --help)", o->command, what, o->command);
+    *out = argv[optind++];
+    return **out ? CLI_OK : fail_usage("%s: %s is empty", o->command, what);
+}
+
+static int no_more(const struct common_options *o, int argc, char **argv) {
     if (optind < argc) return fail_usage("%s: \"%s\" is one argument too many", o->command, argv[optind]);
     return CLI_OK;
+}
+
+int options_model(struct common_options *o, int argc, char **argv) {
+    int code = take(o, argc, argv, "MODEL", &o->model);
+    return code ? code : no_more(o, argc, argv);
+}
+
+int options_model_file(struct common_options *o, int argc, char **argv, const char *what, const char **file) {
+    int code = take(o, argc, argv, "MODEL", &o->model);
+    if (!code) code = take(o, argc, argv, what, file);
+    return code ? code : no_more(o, argc, argv);
 }

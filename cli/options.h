@@ -57,4 +57,7 @@ int options_next(struct common_options *o, int argc, char **argv, const char *le
 /* Takes MODEL and nothing more from what is left of the command line.  Returns an exit code. */
 int options_model(struct common_options *o, int argc, char **argv);
 
+/* Takes MODEL and one more argument, called `what` in messages. */
+int options_model_file(struct common_options *o, int argc, char **argv, const char *what, const char **file);
+
 #endif

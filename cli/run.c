@@ -175,8 +175,8 @@ static json_t *make_json(const struct run *r, const struct generation *g) {
         "{s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:I, s:i, s:s, s:o}", "model",
         json_text(r->common.model, strlen(r->common.model)), "prompt_ids", json_ids(g->prompt, g->prompt_count), "ids",
         json_ids(g->ids, g->count), "text", text, "stop", stop_name(g->stop), "stop_id", stop_id, "error", error,
-        "seed", (json_int_t)r->sampling.options.seed, "threads", k3_model_threads(r->model), "isa", k3_model_isa(r->model),
-        "timings", make_timings(r, g));
+        "seed", (json_int_t)r->sampling.options.seed, "threads", k3_model_threads(r->model), "isa",
+        k3_model_isa(r->model), "timings", make_timings(r, g));
     if (!object || !r->reply || !add_chat(r, g, object)) return object;
     json_decref(object);
     return NULL;
