@@ -132,7 +132,7 @@ static int load(struct bench *b, int threads, k3_model **model, double *load_sec
     struct progress bar;
     k3_model_options options = b->common.options;
     double start = seconds();
-    progress_start(&bar, "loading", true, b->common.quiet);
+    progress_start(&bar, "loading", NULL, b->common.quiet);
     options.threads = threads;
     options.progress = loading;
     options.progress_user = &bar;

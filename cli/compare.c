@@ -167,7 +167,7 @@ static int feed_all(struct compare *c, struct windows *w) {
     struct progress bar;
     int code = CLI_OK;
     size_t vocab = k3_model_vocab_size(c->side[0].model);
-    progress_start(&bar, "comparing", false, c->common.quiet);
+    progress_start(&bar, "comparing", "tokens", c->common.quiet);
     while (!code && windows_next(w, &piece)) {
         progress_update(&bar, piece.from, w->count);
         for (int s = 0; !code && s < 2; s++) code = feed(&c->side[s], w, &piece);

@@ -103,7 +103,7 @@ static void emit_rest(struct generation *g) {
 static bool feed_prompt(struct generation *g) {
     struct progress bar;
     double start = seconds();
-    progress_start(&bar, "prompt", false, g->quiet || g->prompt_count <= PIECE);
+    progress_start(&bar, "prompt", "tokens", g->quiet || g->prompt_count <= PIECE);
     bool ok = true;
     while (ok && g->prompt_fed < g->prompt_count) {
         size_t left = g->prompt_count - g->prompt_fed, n = left < PIECE ? left : PIECE;

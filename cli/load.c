@@ -6,6 +6,8 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static bool loading(void *user, uint64_t done, uint64_t total) {
@@ -17,7 +19,7 @@ int load_model(struct common_options *o, k3_model **model, double *seconds_taken
     k3_error err;
     struct progress bar;
     double start = seconds();
-    progress_start(&bar, "loading", true, o->quiet);
+    progress_start(&bar, "loading", NULL, o->quiet);
     o->options.progress = loading;
     o->options.progress_user = &bar;
     k3_status status = k3_model_open(o->model, &o->options, model, &err);
@@ -44,5 +46,21 @@ int load_vocab_size(const char *model, uint32_t *vocab) {
     k3_checkpoint_describe(checkpoint, &info);
     *vocab = info.vocab_size;
     k3_checkpoint_close(checkpoint);
+    return CLI_OK;
+}
+
+int load_eos(const k3_model *model, const k3_tokenizer *chat, int32_t **ids, size_t *n) {
+    static const char *const ends[] = {"<|end_of_msg|>", "[EOS]", "[EOT]"};
+    const int32_t *own;
+    size_t count = k3_model_eos_ids(model, &own), more = chat ? sizeof ends / sizeof *ends : 0;
+    int32_t *out = malloc((count + more + 1) * sizeof *out);
+    if (!out) return fail("out of memory");
+    if (count) memcpy(out, own, count * sizeof *own);
+    for (size_t i = 0; i < more; i++) {
+        int32_t id = k3_tokenizer_special(chat, ends[i]);
+        if (id >= 0) out[count++] = id;
+    }
+    *ids = out;
+    *n = count;
     return CLI_OK;
 }

@@ -120,7 +120,7 @@ static int feed_all(struct logits *l) {
     struct progress bar;
     size_t vocab = k3_model_vocab_size(l->model), fed = 0;
     int code = CLI_OK;
-    progress_start(&bar, "feeding", false, l->common.quiet || l->pieces == 1);
+    progress_start(&bar, "feeding", "tokens", l->common.quiet || l->pieces == 1);
     for (size_t i = 0; !code && i < l->pieces; i++) {
         size_t n = (size_t)l->split[i];
         progress_update(&bar, fed, l->count);

@@ -84,7 +84,7 @@ static int feed_all(struct perplexity *p) {
     windows_start(&w, p->text.ids, p->text.count, p->text.window, p->text.stride, vocab);
     p->logits = malloc(w.most * vocab * sizeof *p->logits);
     if (!p->logits) return fail("out of memory for logits");
-    progress_start(&bar, "scoring", false, p->common.quiet);
+    progress_start(&bar, "scoring", "tokens", p->common.quiet);
     while (!code && windows_next(&w, &piece)) {
         progress_update(&bar, piece.from, p->text.count);
         if (piece.reset) k3_session_reset(p->session);

@@ -13,18 +13,16 @@
 #define REDRAW 0.1      /* seconds between two drawings of the bar */
 #define LINE_EVERY 10.0 /* seconds between two lines where there is no terminal */
 
-void progress_start(struct progress *p, const char *what, bool bytes, bool quiet) {
+void progress_start(struct progress *p, const char *what, const char *unit, bool quiet) {
     const char *terminal = getenv("TERM");
-    *p = (struct progress){.what = what, .bytes = bytes, .quiet = quiet, .start = seconds()};
+    *p = (struct progress){.what = what, .unit = unit, .quiet = quiet, .start = seconds()};
     p->terminal = isatty(STDERR_FILENO) && terminal && strcmp(terminal, "dumb") != 0;
     p->last = p->start;
 }
 
 static void amount(const struct progress *p, uint64_t n, char room[32]) {
-    if (p->bytes)
-        number_human(n, room);
-    else
-        number_grouped(n, room);
+    if (p->unit) number_grouped(n, room);
+    else number_human(n, room);
 }
 
 void progress_update(struct progress *p, uint64_t done, uint64_t total) {
@@ -36,15 +34,15 @@ void progress_update(struct progress *p, uint64_t done, uint64_t total) {
     double share = (double)(done < total ? done : total) / (double)total;
     amount(p, done, have);
     amount(p, total, all);
-    const char *unit = p->bytes ? "" : " tokens";
+    const char *blank = p->unit ? " " : "", *unit = p->unit ? p->unit : "";
     if (!p->terminal) {
-        say("%s: %s of %s%s (%.0f %%) after %.0f s", p->what, have, all, unit, 100 * share, now - p->start);
+        say("%s: %s of %s%s%s (%.0f %%) after %.0f s", p->what, have, all, blank, unit, 100 * share, now - p->start);
         return;
     }
     static const char full[] = "##############################", empty[] = "..............................";
     int width = (int)sizeof full - 1, filled = (int)(share * width);
-    fprintf(stderr, "\r%s [%.*s%.*s] %3.0f %%  %s of %s%s\033[K", p->what, filled, full, width - filled, empty,
-            100 * share, have, all, unit);
+    fprintf(stderr, "\r%s [%.*s%.*s] %3.0f %%  %s of %s%s%s\033[K", p->what, filled, full, width - filled, empty,
+            100 * share, have, all, blank, unit);
     fflush(stderr);
     p->drawn = true;
 }

@@ -7,12 +7,12 @@
 
 struct progress {
     const char *what; /* "loading" */
-    bool bytes;       /* counts bytes, else tokens */
+    const char *unit; /* what is counted, such as "tokens"; NULL: bytes */
     bool quiet, terminal, drawn;
     double start, last; /* seconds */
 };
 
-void progress_start(struct progress *p, const char *what, bool bytes, bool quiet);
+void progress_start(struct progress *p, const char *what, const char *unit, bool quiet);
 void progress_update(struct progress *p, uint64_t done, uint64_t total);
 
 /* Takes the bar away. */

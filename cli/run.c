@@ -101,22 +101,6 @@ static int check_first(struct run *r) {
     return code;
 }
 
-/* The model's own ids that end a text, and in a chat those that always end a message. */
-static int read_eos(struct run *r) {
-    static const char *const ends[] = {"<|end_of_msg|>", "[EOS]", "[EOT]"};
-    const int32_t *own;
-    size_t n = k3_model_eos_ids(r->model, &own), more = prompt_is_chat(&r->prompt) ? sizeof ends / sizeof *ends : 0;
-    r->eos = malloc((n + more + 1) * sizeof *r->eos);
-    if (!r->eos) return fail("out of memory");
-    if (n) memcpy(r->eos, own, n * sizeof *own);
-    r->eos_count = n;
-    for (size_t i = 0; i < more; i++) {
-        int32_t id = k3_tokenizer_special(r->tokenizer, ends[i]);
-        if (id >= 0) r->eos[r->eos_count++] = id;
-    }
-    return CLI_OK;
-}
-
 static int load(struct run *r) {
     k3_error err;
     k3_status status = K3_OK;
@@ -127,7 +111,7 @@ static int load(struct run *r) {
     if (!status && prompt_is_chat(&r->prompt))
         status = k3_reply_new(r->tokenizer, r->prompt.chat.thinking, &r->reply, &err);
     if (status) return fail_library(&err);
-    code = read_eos(r);
+    code = load_eos(r->model, prompt_is_chat(&r->prompt) ? r->tokenizer : NULL, &r->eos, &r->eos_count);
     if (code || !r->tokenizer) return code;
     /* Who gives ids compares models, and gets what the model says. */
     return sampling_ban(r->sampler, r->tokenizer, k3_model_vocab_size(r->model), r->prompt.source != PROMPT_IDS, r->eos,
