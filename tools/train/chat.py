@@ -1,6 +1,6 @@
 """K3's chat format: messages to segments (text, or special token) and on to ids.
 
-render() gives (piece, special, target) triples; target says that the model has to write the piece itself.  Each
+render() gives (piece, special, target) triples; target says what the model has to write itself: MARKUP or BODY.  Each
 text piece is encoded on its own.  lib/format/chat.c does the same for the program.
 """
 import json
@@ -11,18 +11,21 @@ EFFORT = ("`thinking_effort` guides on how much to think in your thinking channe
 DECLARE = "# Tools\nHere are the available tools, described in JSONSchema.\n\n```json\n%s\n```"
 
 
+MARKUP, BODY = 1, 2
+
+
 class Page:
     def __init__(self):
         self.out = []
 
-    def text(self, s, target=False):
+    def text(self, s, target=0):
         if s:
             self.out.append((s, False, target))
 
-    def special(self, s, target=False):
+    def special(self, s, target=0):
         self.out.append((s, True, target))
 
-    def open(self, tag, target=False, **attributes):
+    def open(self, tag, target=0, **attributes):
         self.special("<|open|>", target)
         self.text(tag, target)
         for k, v in attributes.items():
@@ -30,7 +33,7 @@ class Page:
                 self.text(piece, target)
         self.special("<|sep|>", target)
 
-    def close(self, tag, target=False):
+    def close(self, tag, target=0):
         self.special("<|close|>", target)
         self.text(tag, target)
         self.special("<|sep|>", target)
@@ -40,7 +43,7 @@ class Page:
         self.text(body)
         self.end()
 
-    def end(self, target=False):
+    def end(self, target=0):
         self.close("message", target)
         self.special("<|end_of_msg|>", target)
 
@@ -51,29 +54,29 @@ def kind_of(value):
 
 
 def calls(page, tool_calls):
-    page.open("tools", True)
+    page.open("tools", MARKUP)
     for i, c in enumerate(tool_calls):
-        page.open("call", True, tool=c["function"]["name"], index=str(i + 1))
+        page.open("call", MARKUP, tool=c["function"]["name"], index=str(i + 1))
         for k, v in json.loads(c["function"]["arguments"]).items():
-            page.open("argument", True, key=k, type=kind_of(v))
-            page.text(v if isinstance(v, str) else json.dumps(v), True)
-            page.close("argument", True)
-        page.close("call", True)
-    page.close("tools", True)
+            page.open("argument", MARKUP, key=k, type=kind_of(v))
+            page.text(v if isinstance(v, str) else json.dumps(v), BODY)
+            page.close("argument", MARKUP)
+        page.close("call", MARKUP)
+    page.close("tools", MARKUP)
 
 
 def assistant(page, m, thinking):
     page.open("message", role="assistant")
     if thinking:
         page.open("think")
-        page.text(m.get("reasoning_content", ""), True)
-        page.close("think", True)
-    page.open("response", thinking)
-    page.text(m["content"], True)
-    page.close("response", True)
+        page.text(m.get("reasoning_content", ""), BODY)
+        page.close("think", MARKUP)
+    page.open("response", MARKUP if thinking else 0)
+    page.text(m["content"], BODY)
+    page.close("response", MARKUP)
     if m.get("tool_calls"):
         calls(page, m["tool_calls"])
-    page.end(True)
+    page.end(MARKUP)
 
 
 def render(doc, prompt=False):
@@ -101,8 +104,8 @@ def render(doc, prompt=False):
 
 def segments(doc):
     """A document with the token that ends it."""
-    end = [("[EOS]", True, True)]
-    return [(doc["text"], False, False)] + end if "text" in doc else render(doc) + end
+    end = [("[EOS]", True, MARKUP)]
+    return [(doc["text"], False, 0)] + end if "text" in doc else render(doc) + end
 
 
 def show(pieces):

@@ -4,8 +4,8 @@
     data.py text OUT.txt [--documents N]            what make_tokenizer.py learns its merges from
     data.py rows TOKENIZER_DIR OUT_DIR --length L --rows N [--seed S]
 
-Rows hold L + 1 tokens (uint16) and their weights in the loss (uint8: 4 where the model has to write, 1 elsewhere,
-0 behind the last document).  A row starts with a document and holds as many whole ones as fit; the documents' sizes
+Rows hold L + 1 tokens (uint16) and their weights in the loss (uint8: most where the model has to answer, for that is a
+small part of all text; 0 behind the last document).  A row starts with a document and holds as many whole ones as fit; the documents' sizes
 follow the row's.
 """
 import argparse
@@ -17,6 +17,9 @@ import numpy as np
 import chat
 import world
 from tokens import Tokenizer
+
+
+WEIGHTS = {0: 1, chat.MARKUP: 2, chat.BODY: 16}
 
 
 def text(a):
@@ -36,7 +39,7 @@ def row(rng, t, length):
             misses += 1
             continue
         ids += new
-        weights += [4 if x else 1 for x in target]
+        weights += [WEIGHTS[x] for x in target]
     pad = length + 1 - len(ids)
     return ids + [0] * pad, weights + [0] * pad
 
@@ -49,7 +52,7 @@ def rows(a):
     os.makedirs(a.out, exist_ok=True)
     np.save(os.path.join(a.out, f"tokens-{a.length}.npy"), tokens)
     np.save(os.path.join(a.out, f"weights-{a.length}.npy"), weights)
-    print(f"{a.rows} rows of {a.length}: {(weights > 0).mean():.0%} filled, {(weights > 1).mean():.0%} to be written")
+    print(f"{a.rows} rows of {a.length}: {(weights > 0).mean():.0%} filled, {(weights == 16).mean():.0%} answers")
 
 
 def main():

@@ -174,7 +174,7 @@ class KDA(nn.Module):
         self.f_a_proj, self.f_b_proj = matrix(c.kda_dim, c.hidden), matrix(n, c.kda_dim)
         self.b_proj = matrix(c.kda_heads, c.hidden)
         self.A_log = nn.Parameter(torch.zeros(c.kda_heads))
-        self.dt_bias = nn.Parameter(torch.empty(n).uniform_(-9, -2))
+        self.dt_bias = nn.Parameter(torch.empty(n).uniform_(-10, -3))
         self.o_norm = ones(c.kda_dim)
         self.o_proj = matrix(c.hidden, n, .5)
 
