@@ -105,7 +105,11 @@ def render(doc, prompt=False):
 def segments(doc):
     """A document with the token that ends it."""
     end = [("[EOS]", True, MARKUP)]
-    return [(doc["text"], False, 0)] + end if "text" in doc else render(doc) + end
+    if "text" in doc:
+        return [(doc["text"], False, 0)] + end
+    if "pieces" in doc:
+        return [(s, False, BODY if answer else 0) for s, answer in doc["pieces"]] + end
+    return render(doc) + end
 
 
 def show(pieces):

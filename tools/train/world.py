@@ -14,6 +14,7 @@ PLACES = "kitchen garden attic cellar barn school shop library hall office park 
          "stable harbour".split()
 COLOURS = "red blue green yellow white black brown grey".split()
 COUNTED = "apples pears eggs nuts stones shells flowers cakes plates chairs".split()
+DRILLS = .45         # share of documents that only exercise remembering
 EATEN = "apples pears eggs nuts cakes".split()
 NUMBERS = "no one two three four five six seven eight nine ten".split()
 GOODS = "bread milk cheese tea salt sugar honey rice soap wool paper oil".split()
@@ -220,6 +221,22 @@ def recall(rng, sentences, turns, fill=.2, wide=False):
     return settings(rng, {"messages": messages})
 
 
+def drill(rng, tokens):
+    """A small world in plain text, with questions and answers between the events: many facts to bind in few tokens."""
+    size = rng.choice([2, 2, 3, 4])
+    w = World(rng, rng.randint(2, size + 1), rng.randint(2, size + 1), rng.randint(3, size + 2))
+    pieces, left = [], tokens - 10
+    while left > 30:
+        text = tell(w, rng.randint(1, 2 * size), .05)
+        left -= 9 * text.count(".")
+        pieces.append((" " * bool(pieces) + text, False))
+        for key in rng.sample(sorted(w.facts, key=str), min(len(w.facts), rng.randint(1, 2 * size))):
+            question, _, answer = w.ask(key)
+            pieces += [(" " + question, False), (" " + answer, True)]
+            left -= 14
+    return {"pieces": pieces}
+
+
 def arithmetic(rng, turns):
     messages = []
     for _ in range(turns):
@@ -284,6 +301,8 @@ def lookup(rng, turns):
 
 def document(rng, tokens):
     """A document of at most about `tokens` tokens."""
+    if rng.random() < DRILLS:
+        return drill(rng, min(tokens, rng.choice([120, 240, 480])))
     kind = rng.choices(["story", "recall", "lookup", "arithmetic", "copying"], [14, 58, 12, 7, 9])[0]
     if kind == "story":
         return story(rng, rng.randint(6, max(8, min(tokens // 11, 60))))
