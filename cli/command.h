@@ -8,5 +8,6 @@ int command_inspect(int argc, char **argv);
 int command_bench(int argc, char **argv);
 int command_perplexity(int argc, char **argv);
 int command_compare(int argc, char **argv);
+int command_eval(int argc, char **argv);
 
 #endif

@@ -10,7 +10,8 @@ int load_model(struct common_options *o, k3_model **model, double *seconds);
 /* *out stays NULL where the checkpoint has no tiktoken.model; needed: says then what needs it. */
 int load_tokenizer(const char *model, const char *needed, k3_tokenizer **out);
 
-/* The model's ids that end a text and, if `chat` is not NULL, what ends a message of K3's format there.  *ids: free(). */
+/* The model's ids that end a text and, if `chat` is not NULL, what ends a message of K3's format there.
+ * *ids: free(). */
 int load_eos(const k3_model *model, const k3_tokenizer *chat, int32_t **ids, size_t *n);
 
 /* The vocabulary's size, without reading weights. */

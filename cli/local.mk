@@ -18,6 +18,7 @@ k3_SOURCES = \
   cli/reply.c cli/reply.h \
   cli/generate.c cli/generate.h \
   cli/run.c cli/logits.c cli/inspect.c cli/bench.c \
-  cli/windows.c cli/windows.h cli/words.c cli/words.h cli/perplexity.c cli/compare.c
+  cli/windows.c cli/windows.h cli/words.c cli/words.h cli/perplexity.c cli/compare.c \
+  cli/judge.c cli/judge.h cli/tasks.c cli/tasks.h cli/eval.c cli/eval_report.c cli/eval.h
 k3_CPPFLAGS = -I$(top_srcdir)/include
-k3_LDADD = lib/libk3.la $(JANSSON_LIBS)
+k3_LDADD = lib/libk3.la $(JANSSON_LIBS) $(PCRE2_LIBS)

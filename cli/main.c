@@ -20,6 +20,7 @@ static const char help[] =
     "  k3 bench MODEL                       measure the speed and its roof\n"
     "  k3 perplexity MODEL FILE             how well a text is predicted\n"
     "  k3 compare MODEL FILE --b OPTIONS    how far two ways to run it are apart\n"
+    "  k3 eval MODEL TASKS                  put tasks to it and judge the answers\n"
     "\n"
     "  k3 COMMAND --help                    a command's options\n"
     "  k3 --version                         the version\n"
@@ -36,6 +37,7 @@ static const struct {
     {"bench", command_bench},
     {"perplexity", command_perplexity},
     {"compare", command_compare},
+    {"eval", command_eval},
 };
 
 static int print_version(void) {

@@ -17,7 +17,7 @@ model=$top/tests/data/models/k3-tiny
 echo "== program and pages"
 LD_LIBRARY_PATH=$libdir "$root/usr/local/bin/k3" --version
 for page in man1/k3.1 man1/k3-run.1 man1/k3-logits.1 man1/k3-inspect.1 man1/k3-bench.1 man1/k3-perplexity.1 \
-    man1/k3-compare.1 man3/libk3.3; do
+    man1/k3-compare.1 man1/k3-eval.1 man3/libk3.3; do
     grep -q '^\.SH NAME' "$root/usr/local/share/man/$page"
 done
 

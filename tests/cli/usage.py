@@ -31,6 +31,8 @@ def every_option_is_in_the_help_and_in_the_manual():
         "run": "prompt file ids chat messages tools thinking effort tokens special temperature top-k top-p min-p "
                "seed threads memory isa precision json quiet",
         "perplexity": "window stride ids special threads memory isa precision json quiet",
+        "eval": "group limit repeat out price tokens temperature top-k top-p min-p seed threads memory isa precision "
+                "json quiet",
         "compare": "a b b-model window stride ids special threads memory isa precision json quiet",
         "logits": "ids split out threads memory isa precision quiet",
         "inspect": "tensors json",
