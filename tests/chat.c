@@ -237,7 +237,7 @@ static void add(struct seen *s, const k3_reply_event *e) {
     char *to = s->text + strlen(s->text);
     size_t room = (size_t)(s->text + sizeof s->text - to);
     bool goes_on = e->kind == s->last;
-    if (e->kind == K3_REPLY_NOTHING) return;
+    if (e->kind == K3_REPLY_NOTHING || (e->kind == K3_REPLY_END && goes_on)) return;
     if (e->kind == K3_REPLY_REASONING || e->kind == K3_REPLY_CONTENT)
         snprintf(to, room, "%s%s", goes_on ? "" : e->kind == K3_REPLY_CONTENT ? "|C:" : "|R:", e->text);
     else if (e->kind == K3_REPLY_CALL)

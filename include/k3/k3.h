@@ -294,8 +294,8 @@ typedef enum k3_reply_kind {
     K3_REPLY_CONTENT = 2,   /* text of the answer */
     K3_REPLY_CALL = 3,      /* a tool call begins: text is the tool's name */
     K3_REPLY_ARGUMENTS = 4, /* text is the next part of the call's arguments, a JSON object */
-    K3_REPLY_CALL_END = 5,  /* the call is whole */
-    K3_REPLY_END = 6        /* the message ended; further ids are ignored */
+    K3_REPLY_CALL_END = 5,  /* the call is whole; text is the last part of its arguments */
+    K3_REPLY_END = 6        /* the message ended; all further ids give this */
 } k3_reply_kind;
 
 /* What one id brought.  The text is UTF-8, terminated, and valid until the next call on the reply. */

@@ -308,9 +308,9 @@ static void conversation(struct page *p, const struct k3_chat *chat, bool thinki
 
 static k3_status respelled(const char *what, const char *json, char bracket, struct k3_text *out, k3_error *err) {
     char *text = strdup(json);
-    struct k3_json j = k3_json_of(text, text ? strlen(text) : 0);
     k3_status status = K3_OK;
     if (!text) return k3_fail(err, K3_ERR_MEMORY, "no memory for %s", what);
+    struct k3_json j = k3_json_of(text, strlen(text));
     if (k3_json_peek(&j) != bracket)
         status = k3_fail(err, K3_ERR_FORMAT, "%s: expected %s", what, bracket == '[' ? "an array" : "an object");
     else if (!k3_json_respell(&j, K3_JSON_SORTED, out) || !k3_json_finish(&j))
@@ -366,28 +366,35 @@ static bool read_format(struct k3_json *j, struct k3_name *type, struct k3_text 
     return !j->error && k3_json_finish(j);
 }
 
-static void format_after(struct page *p, const char *json) {
-    if (!json || p->status) return;
-    struct k3_text schema = {0}, body = {0};
+static void add_format(struct page *p, struct k3_json *j, struct k3_text *schema) {
     struct k3_name type = {0};
-    char *text = strdup(json);
-    struct k3_json j = k3_json_of(text, text ? strlen(text) : 0);
-    if (!text)
-        p->status = k3_fail(p->err, K3_ERR_MEMORY, "no memory for response_format");
-    else if (!read_format(&j, &type, &schema))
-        p->status = k3_fail(p->err, j.error ? K3_ERR_FORMAT : K3_ERR_MEMORY, "response_format: %s",
-                            j.error ? j.error : "out of memory");
-    else if (k3_name_is(type, "json_object"))
+    struct k3_text body = {0};
+    if (!read_format(j, &type, schema)) {
+        p->status = k3_fail(p->err, j->error ? K3_ERR_FORMAT : K3_ERR_MEMORY, "response_format: %s",
+                            j->error ? j->error : "out of memory");
+    } else if (k3_name_is(type, "json_object")) {
         system_text(p, "response-format", format_object);
-    else if (k3_name_is(type, "json_schema") && schema.length) {
+    } else if (k3_name_is(type, "json_schema") && schema->length) {
         k3_text_put(&body, format_schema);
-        k3_text_add(&body, schema.s, schema.length);
+        k3_text_add(&body, schema->s, schema->length);
         k3_text_put(&body, json_tail);
         system_message(p, "response-format", &body);
     } else if (!k3_name_is(type, "text")) {
         p->status =
             k3_fail(p->err, K3_ERR_FORMAT, "response_format: neither text, json_object nor json_schema with a schema");
     }
+}
+
+static void format_after(struct page *p, const char *json) {
+    if (!json || p->status) return;
+    struct k3_text schema = {0};
+    char *text = strdup(json);
+    if (!text) {
+        p->status = k3_fail(p->err, K3_ERR_MEMORY, "no memory for response_format");
+        return;
+    }
+    struct k3_json j = k3_json_of(text, strlen(text));
+    add_format(p, &j, &schema);
     k3_text_clear(&schema);
     free(text);
 }

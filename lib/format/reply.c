@@ -180,11 +180,13 @@ static bool is_tag(const struct k3_text *tag, const char *name) {
     return tag->length >= n && !memcmp(tag->s, name, n) && (tag->s[n] == 0 || tag->s[n] == ' ');
 }
 
-/* What is open of a value becomes JSON: of its type if it is that, else a string. */
+/* Whether a value is JSON; what is not becomes a string. */
 static bool is_json(const struct k3_text *value) {
-    char *copy = value->length ? strndup(value->s, value->length) : NULL;
-    struct k3_json j = k3_json_of(copy, copy ? value->length : 0);
-    bool ok = copy && k3_json_skip(&j) && k3_json_finish(&j);
+    char *copy = value->length ? malloc(value->length) : NULL;
+    if (!copy) return false;
+    memcpy(copy, value->s, value->length);
+    struct k3_json j = k3_json_of(copy, value->length);
+    bool ok = k3_json_skip(&j) && k3_json_finish(&j);
     free(copy);
     return ok;
 }
@@ -282,15 +284,13 @@ static void opened(k3_reply *r, k3_reply_event *event) {
 }
 
 static void closed(k3_reply *r, k3_reply_event *event) {
-    if (is_tag(&r->tag, "argument") || is_tag(&r->tag, "json"))
-        end_argument(r, event);
-    else if (is_tag(&r->tag, "think"))
-        r->channel = CHANNEL_BETWEEN;
-    else {
-        bool call = is_tag(&r->tag, "call");
-        end_call(r, event);
-        r->channel = call ? CHANNEL_TOOLS : CHANNEL_OVER;
+    if (is_tag(&r->tag, "argument") || is_tag(&r->tag, "json")) {
+        if (r->in_call) end_argument(r, event);
+        return;
     }
+    bool think = is_tag(&r->tag, "think"), call = is_tag(&r->tag, "call");
+    end_call(r, event);
+    r->channel = think ? CHANNEL_BETWEEN : call ? CHANNEL_TOOLS : CHANNEL_OVER;
 }
 
 /* A special id: what the decoder holds back ends here, in the channel it belongs to. */
@@ -306,7 +306,7 @@ static void marker(k3_reply *r, int32_t id, k3_reply_event *event) {
     if (r->in_tag) return;
     end_call(r, event);
     r->ended = true;
-    event->kind = K3_REPLY_END;
+    if (event->kind == K3_REPLY_NOTHING) event->kind = K3_REPLY_END;
 }
 
 static k3_status memory(const k3_reply *r, k3_error *err) {
@@ -326,7 +326,7 @@ static void take_text(k3_reply *r, const char *s, size_t n, k3_reply_event *even
 k3_status k3_reply_push(k3_reply *r, int32_t id, k3_reply_event *event, k3_error *err) {
     const char *s;
     size_t n;
-    *event = (k3_reply_event){.text = ""};
+    *event = (k3_reply_event){.text = "", .kind = r->ended ? K3_REPLY_END : K3_REPLY_NOTHING};
     if (r->ended) return K3_OK;
     empty(&r->part);
     bool ends = id == r->end || id == r->eos || id == r->eot;
