@@ -10,6 +10,12 @@
 
 #include <string.h>
 
+/* The router's, or the pointers to a token's rows. */
+size_t k3_moe_scratch(const struct k3_config *c) {
+    size_t router = (size_t)c->experts + c->expert_groups, rows = (c->top_k * sizeof(float *) + 3) / sizeof(float);
+    return router > rows ? router : rows;
+}
+
 /* Scores of all tokens, the experts' input, the shared experts' hidden layer. */
 static void project(struct k3_team *team, struct k3_step *s, const struct k3_moe_layout *l) {
     const struct k3_kernels *k = s->model->kernels;
@@ -151,7 +157,10 @@ void k3_latent_moe(struct k3_team *team, struct k3_step *s, uint32_t layer) {
     k3_team_barrier(team);
     if (team->rank == 0) group(s, layer);
     k3_team_barrier(team);
-    if (atomic_load(&s->status)) return;
+    if (atomic_load(&s->status)) {
+        if (team->rank == 0) release(s, layer);
+        return;
+    }
     gather(team, s, latent ? s->w->latent : s->w->y, width);
     k3_team_barrier(team);
     experts_hidden(team, s, l);

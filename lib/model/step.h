@@ -91,5 +91,6 @@ void k3_mlp_hidden(struct k3_team *team, struct k3_step *s, const struct k3_mlp_
 /* Scratch that they need per thread, in floats, for a step of `tokens`. */
 size_t k3_kda_scratch(const struct k3_config *c);
 size_t k3_mla_scratch(const struct k3_config *c, size_t tokens);
+size_t k3_moe_scratch(const struct k3_config *c);
 
 #endif

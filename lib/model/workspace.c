@@ -76,7 +76,8 @@ static void place(struct k3_workspace *w, const struct k3_model *m, size_t token
     w->y = floats(b, tokens, c->hidden_size);
     w->out = floats(b, tokens, c->hidden_size);
     w->blocks = floats(b, k3_attn_res_blocks(c) * tokens, c->hidden_size);
-    w->scratch_floats = k3_round_up(larger(k3_kda_scratch(c), k3_mla_scratch(c, tokens)), K3_ALIGN / sizeof(float));
+    w->scratch_floats = larger(k3_moe_scratch(c), larger(k3_kda_scratch(c), k3_mla_scratch(c, tokens)));
+    w->scratch_floats = k3_round_up(w->scratch_floats, K3_ALIGN / sizeof(float));
     w->scratch = floats(b, (uint64_t)m->threads, w->scratch_floats);
     struct bump attention = *b, ffn = *b; /* one area for both: they never live at once */
     place_attention(w, c, tokens, &attention);
