@@ -102,6 +102,8 @@ static const struct k3_tensor *get(const struct k3_tensors *t, const char *name)
     ck_assert_msg(x != NULL, "%s", name);
     ck_assert_uint_eq(x->name_length, strlen(name));
     ck_assert_int_eq(memcmp(x->name, name, x->name_length), 0);
+    for (uint64_t i = 0; i < k3_tensors_count(t); i++) /* the same from everywhere */
+        ck_assert_ptr_eq(k3_tensors_find_near(t, k3_tensors_at(t, i), name, x->name_length), x);
     return x;
 }
 
@@ -463,6 +465,7 @@ START_TEST(test_good_header) {
     ck_assert_str_eq(k3_tensors_shard(t, 0)->name, SINGLE);
     ck_assert_uint_eq(k3_tensors_shard(t, 0)->bytes, 8 + strlen(g->header) + g->data);
     ck_assert_ptr_null(k3_tensors_find(t, "b", 1));
+    ck_assert_ptr_null(k3_tensors_find_near(t, x, "b", 1));
     ck_assert_ptr_null(k3_tensors_find(t, "__metadata__", 12));
     k3_tensors_close(t);
 }

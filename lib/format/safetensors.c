@@ -450,6 +450,18 @@ const struct k3_tensor *k3_tensors_find(const struct k3_tensors *t, const char *
     return i == K3_NAME_NONE ? NULL : tensor_at(t, i);
 }
 
+static bool is_named(const struct k3_tensor *t, const char *name, size_t length) {
+    return t->name_length == length && memcmp(t->name, name, length) == 0;
+}
+
+const struct k3_tensor *k3_tensors_find_near(const struct k3_tensors *t, const struct k3_tensor *near, const char *name,
+                                             size_t length) {
+    const struct part *part = near ? &t->part[near->shard] : NULL;
+    if (part && near + 1 < part->tensor + part->count && is_named(near + 1, name, length)) return near + 1;
+    if (part && near > part->tensor && is_named(near - 1, name, length)) return near - 1;
+    return k3_tensors_find(t, name, length);
+}
+
 uint32_t k3_tensors_shards(const struct k3_tensors *t) {
     return t->shards;
 }

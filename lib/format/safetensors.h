@@ -38,6 +38,10 @@ uint64_t k3_tensors_count(const struct k3_tensors *t);
 const struct k3_tensor *k3_tensors_at(const struct k3_tensors *t, uint64_t i); /* order of the files, then of the headers */
 const struct k3_tensor *k3_tensors_find(const struct k3_tensors *t, const char *name, size_t length); /* or NULL */
 
+/* The same, quicker where it stands beside `near` (or NULL) in its file. */
+const struct k3_tensor *k3_tensors_find_near(const struct k3_tensors *t, const struct k3_tensor *near, const char *name,
+                                             size_t length);
+
 uint32_t k3_tensors_shards(const struct k3_tensors *t);
 const struct k3_shard *k3_tensors_shard(const struct k3_tensors *t, uint32_t shard);
 

@@ -16,6 +16,7 @@ struct finder {
     const struct k3_tensors *tensors;
     char name[NAME_ROOM];
     size_t base; /* length of the prefix in `name` */
+    const struct k3_tensor *last; /* found; an expert's tensors stand beside each other in a file */
     uint64_t used;
     k3_status status;
     k3_error *err;
@@ -36,7 +37,9 @@ static size_t append(struct finder *f, size_t at, const char *part) {
 }
 
 static const struct k3_tensor *look_up(struct finder *f, size_t length) {
-    return k3_tensors_find(f->tensors, f->name, length);
+    const struct k3_tensor *t = k3_tensors_find_near(f->tensors, f->last, f->name, length);
+    if (t) f->last = t;
+    return t;
 }
 
 static const char *file_of(const struct finder *f, const struct k3_tensor *t) {
@@ -228,8 +231,8 @@ static struct k3_expert_layout find_expert(struct finder *f, const struct k3_con
     while (e /= 10);
     f->base = append(f, append(f, base, "block_sparse_moe.experts."), digits + i);
     x.w1 = matrix(f, "w1", ff, in, &x.bytes, bytes);
-    x.w3 = matrix(f, "w3", ff, in, &x.bytes, bytes);
     x.w2 = matrix(f, "w2", in, ff, &x.bytes, bytes);
+    x.w3 = matrix(f, "w3", ff, in, &x.bytes, bytes);
     f->base = base;
     return x;
 }

@@ -47,8 +47,8 @@ static k3_status declare_experts(struct k3_model *m, struct k3_layer *layer, k3_
         struct pieces p = {.count = 0};
         k3_resident id;
         add(&p, &moe->expert[e].w1);
-        add(&p, &moe->expert[e].w3);
         add(&p, &moe->expert[e].w2);
+        add(&p, &moe->expert[e].w3);
         k3_status status = k3_store_declare(m->store, moe->expert[e].bytes, p.at, p.count, &id, err);
         if (status) return status;
         if (e == 0) layer->first_expert = id;
