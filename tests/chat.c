@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "format/tokenizer.h"
 
 #include "chat_case.h"
@@ -323,7 +324,7 @@ START_TEST(unsupported) {
     char path[4096], *data;
     size_t n;
     snprintf(path, sizeof path, "%s/tests/data/tokenizer/256/tiktoken.model", getenv("K3_SRCDIR"));
-    ck_assert_int_eq(k3_read_file(path, 1 << 20, &data, &n, &err), K3_OK);
+    ck_assert_int_eq(k3_file_read_text(path, &data, &n, &err), K3_OK);
     ck_assert_int_eq(k3_tokenizer_from_memory(data, n, NULL, 0, &t, &err), K3_OK);
     ck_assert_int_eq(k3_chat_supported(t, &err), K3_ERR_UNSUPPORTED);
     ck_assert_ptr_nonnull(strstr(err.text, "<|open|>"));

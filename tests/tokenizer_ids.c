@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "format/tokenizer.h"
 
 #include "chat_case.h"
@@ -40,7 +41,7 @@ static void setup(void) {
     load_vectors();
     bool is_dir = stat(given, &st) == 0 && S_ISDIR(st.st_mode);
     snprintf(path, sizeof path, "%s%s", given, is_dir ? "/tiktoken.model" : "");
-    k3_status status = k3_read_file(path, (size_t)1 << 28, &data, &n, &err);
+    k3_status status = k3_file_read_text(path, &data, &n, &err);
     char *config = make_config();
     if (status == K3_OK) status = k3_tokenizer_from_memory(data, n, config, strlen(config), &tokenizer, &err);
     ck_assert_msg(status == K3_OK, "%s", err.text);

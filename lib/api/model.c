@@ -37,8 +37,7 @@ static k3_status check_options(const k3_model_options *o, k3_error *err) {
     return K3_OK;
 }
 
-/* Memory that a model needs before its first token: weights, one session, the buffers of one step
- * of one token. */
+/* Says whether the weights fit before any is read; sessions take their memory later. */
 static k3_status check_budget(const struct k3_model *m, k3_error *err) {
     uint64_t weights = k3_store_declared(m->store), free_bytes = k3_store_budget(m->store) - k3_store_used(m->store);
     if (weights <= free_bytes) return K3_OK;

@@ -10,10 +10,11 @@
 #include <unistd.h>
 
 /* Bytes: files of text that are read whole have a few megabytes.  A larger one is a mistake, or sparse. */
-#define TEXT_MAX ((uint64_t)1 << 30)
+#define TEXT_MAX ((uint64_t)256 << 20)
 
 bool k3_file_exists(const char *path) {
-    return access(path, F_OK) == 0 || errno != ENOENT;
+    struct stat st;
+    return lstat(path, &st) == 0 || errno != ENOENT;
 }
 
 k3_status k3_file_open(const char *path, int *fd, uint64_t *size, k3_error *err) {

@@ -4,13 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "format/utf8.h"
-
-#define FILE_LIMIT ((size_t)256 << 20) /* bytes; the released vocabulary has 2.8 MB */
 
 /* ---- opening ---- */
 
@@ -43,20 +41,15 @@ static char *join(const char *dir, const char *name) {
     return path;
 }
 
-static bool absent(const char *path) {
-    struct stat st;
-    return lstat(path, &st) != 0; /* other troubles than absence show when it is opened, or do no harm */
-}
-
 k3_status k3_tokenizer_open(const char *path, k3_tokenizer **out, k3_error *err) {
     char *model_path = join(path, "tiktoken.model"), *config_path = join(path, "tokenizer_config.json");
     char *model = NULL, *config = NULL;
     size_t model_bytes = 0, config_bytes = 0;
     k3_status status = K3_OK;
     if (!model_path || !config_path) status = k3_fail(err, K3_ERR_MEMORY, "%s: no memory for the tokenizer", path);
-    if (status == K3_OK) status = k3_read_file(model_path, FILE_LIMIT, &model, &model_bytes, err);
-    if (status == K3_OK && !absent(config_path))
-        status = k3_read_file(config_path, FILE_LIMIT, &config, &config_bytes, err);
+    if (status == K3_OK) status = k3_file_read_text(model_path, &model, &model_bytes, err);
+    if (status == K3_OK && k3_file_exists(config_path))
+        status = k3_file_read_text(config_path, &config, &config_bytes, err);
     if (status == K3_OK) status = build(model_path, model, model_bytes, config_path, config, config_bytes, out, err);
     free(config);
     free(model);

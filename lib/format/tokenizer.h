@@ -101,9 +101,6 @@ int k3_specials_find(const struct k3_specials *s, const char *spelling, size_t n
 k3_status k3_vocab_parse(const char *name, const char *data, size_t n, struct k3_vocab *v, k3_error *err);
 k3_status k3_specials_parse(const char *name, const char *json, size_t n, struct k3_specials *s, k3_error *err);
 
-/* Reads a regular file of at most `limit` bytes; *data is terminated by a zero byte that *n does not count. */
-k3_status k3_read_file(const char *path, size_t limit, char **data, size_t *n, k3_error *err);
-
 /* ---- the whole (tokenizer.c) ---- */
 
 struct k3_tokenizer {

@@ -1,50 +1,12 @@
 /* tiktoken.model and tokenizer_config.json. */
 #include "format/tokenizer.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/memory.h"
-
-static k3_status read_open_file(int fd, const char *path, size_t limit, char **data, size_t *n, k3_error *err) {
-    struct stat st;
-    if (fstat(fd, &st) != 0) return k3_fail(err, K3_ERR_IO, "%s: %s", path, strerror(errno));
-    if (!S_ISREG(st.st_mode)) return k3_fail(err, K3_ERR_IO, "%s: not a regular file", path);
-    if (st.st_size < 0 || (uint64_t)st.st_size > limit)
-        return k3_fail(err, K3_ERR_FORMAT, "%s: %lld bytes are more than the %zu that make sense", path,
-                       (long long)st.st_size, limit);
-    size_t size = (size_t)st.st_size, at = 0;
-    char *buffer = malloc(size + 1);
-    if (!buffer) return k3_fail(err, K3_ERR_MEMORY, "%s: no memory for %zu bytes", path, size);
-    while (at < size) {
-        ssize_t got = read(fd, buffer + at, size - at);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) {
-            free(buffer);
-            return k3_fail(err, K3_ERR_IO, "%s: %s", path, strerror(errno));
-        }
-        if (got == 0) break; /* it shrank meanwhile */
-        at += (size_t)got;
-    }
-    buffer[at] = 0;
-    *data = buffer;
-    *n = at;
-    return K3_OK;
-}
-
-k3_status k3_read_file(const char *path, size_t limit, char **data, size_t *n, k3_error *err) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not make us wait */
-    if (fd < 0) return k3_fail(err, K3_ERR_IO, "%s: %s", path, strerror(errno));
-    k3_status status = read_open_file(fd, path, limit, data, n, err);
-    close(fd);
-    return status;
-}
 
 /* ---- tiktoken.model: lines of "<base64> <rank>" ---- */
 

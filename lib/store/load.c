@@ -2,11 +2,10 @@
 #include "store/internal.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/threads.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +19,9 @@ k3_status k3_store_shard(struct k3_store *s, uint32_t shard, int *fd, k3_error *
         char path[4096];
         int n = snprintf(path, sizeof path, "%s/%s", k3_tensors_dir(s->tensors), name);
         if (n < 0 || (size_t)n >= sizeof path) return k3_fail(err, K3_ERR_IO, "%s: the path is too long", name);
-        s->fd[shard] = open(path, O_RDONLY | O_CLOEXEC);
-        if (s->fd[shard] < 0) return k3_fail(err, K3_ERR_IO, "%s: %s", path, strerror(errno));
+        uint64_t bytes;
+        k3_status status = k3_file_open(path, &s->fd[shard], &bytes, err);
+        if (status) return status;
     }
     *fd = s->fd[shard];
     return K3_OK;
@@ -36,18 +36,9 @@ void k3_store_close_shards(struct k3_store *s) {
 
 k3_status k3_store_read(struct k3_store *s, const struct k3_tensor *t, uint64_t from, void *out, size_t bytes,
                         k3_error *err) {
-    int fd = s->fd[t->shard];
-    for (size_t done = 0; done < bytes;) {
-        ssize_t n = pread(fd, (char *)out + done, bytes - done, (off_t)(t->offset + from + done));
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0)
-            return k3_fail(err, K3_ERR_IO, "%s: %.*s: reading %zu bytes at offset %llu: %s",
-                           k3_tensors_shard(s->tensors, t->shard)->name, (int)t->name_length, t->name, bytes - done,
-                           (unsigned long long)(t->offset + from + done),
-                           n < 0 ? strerror(errno) : "the file has become shorter");
-        done += (size_t)n;
-    }
-    return K3_OK;
+    const char *file = k3_tensors_shard(s->tensors, t->shard)->name;
+    k3_status status = k3_file_read(s->fd[t->shard], file, t->offset + from, out, bytes, err);
+    return status ? k3_fail_prefix(err, status, "tensor %.*s", (int)t->name_length, t->name) : K3_OK;
 }
 
 struct load {
