@@ -88,7 +88,7 @@ k3_status k3_store_alloc(struct k3_store *s, uint64_t bytes, const char *what, s
     void *p = bytes <= SIZE_MAX ? k3_map((size_t)bytes) : NULL;
     if (!p) {
         k3_ledger_refund(&s->ledger, bytes);
-        return k3_fail(err, K3_ERR_MEMORY, "%s needs %llu bytes and the system refused them", what,
+        return k3_fail(err, K3_ERR_MEMORY, "%s: %llu bytes are needed, and the system refused them", what,
                        (unsigned long long)bytes);
     }
     *out = (struct k3_span){p, bytes};
