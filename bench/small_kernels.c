@@ -92,7 +92,9 @@ static void all_finite(const struct data *d) {
     if (!d->k->all_finite(d->a, LONG)) abort();
 }
 static void dot_square(const struct data *d) {
-    d->k->dot_square(d->a, d->b, LONG, d->y, d->y + 1);
+    double dot, square;
+    d->k->dot_square(d->a, d->b, LONG, &dot, &square);
+    d->y[0] = (float)(dot + square);
 }
 static void weighted_sum(const struct data *d) {
     d->k->weighted_sum(d->y, d->source, d->weight, SOURCES, LONG);

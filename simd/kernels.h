@@ -70,7 +70,7 @@ struct k3_kernels {
     void (*widen_f16)(float *y, const void *x, size_t n);
     void (*dequant_mxfp4)(float *y, const uint8_t *packed, const uint8_t *scale, size_t n); /* n % 32 == 0; scale 255 is NaN */
 
-    /* One row each.  y may alias x. */
+    /* One row each.  y may alias x.  Squares are summed in double: a float's overflow from 1e19 on. */
     void (*rms_norm)(float *y, const float *x, const float *w, float eps, size_t n);
     void (*gated_rms_norm)(float *y, const float *x, const float *w, const float *gate, float eps, size_t n); /* norm * sigmoid(gate) */
     void (*l2_norm)(float *y, const float *x, float scale, size_t n); /* scale * x / sqrt(sum x^2 + 1e-6) */
@@ -92,8 +92,8 @@ struct k3_kernels {
     void (*short_conv)(const struct k3_short_conv *c);
     void (*kda_step)(const struct k3_kda_step *s);
 
-    /* AttnRes: one source's share of a score (dot = s.v, square = v.v), and the mix. */
-    void (*dot_square)(const float *v, const float *s, size_t n, float *dot, float *square);
+    /* AttnRes: one source's share of a score (dot = s.v, square = v.v), summed in double, and the mix. */
+    void (*dot_square)(const float *v, const float *s, size_t n, double *dot, double *square);
     /* y[i] = sum over j < count of p[j] v[j][i], j ascending.  y may alias one v[j]. */
     void (*weighted_sum)(float *y, const float *const *v, const float *p, size_t count, size_t n);
 

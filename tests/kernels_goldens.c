@@ -98,10 +98,10 @@ static void golden_attn_res(const struct k3_kernels *k, const struct golden_case
         const float *v[MOST_SOURCES];
         float p[MOST_SOURCES], max = -INFINITY, sum = 0;
         for (size_t j = 0; j < count; j++) {
-            float dot, square;
+            double dot, square;
             v[j] = j + 1 < count ? blocks.f32 + (j * tokens + t) * n : partial.f32 + t * n;
             k->dot_square(v[j], norm.f32, n, &dot, &square);
-            p[j] = dot / sqrtf(square / (float)n + eps);
+            p[j] = (float)(dot / sqrt(square / (double)n + (double)eps));
         }
         k->softmax_tile(p, count, &max, &sum);
         k->scale(p, 1 / sum, count);

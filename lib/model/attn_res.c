@@ -6,9 +6,9 @@ void k3_attn_res_mix(const struct k3_kernels *k, float *y, const float *const *s
                      float eps, size_t n) {
     float p[K3_ATTN_RES_MAX], max = -INFINITY, sum = 0;
     for (size_t j = 0; j < count; j++) {
-        float dot, square;
+        double dot, square;
         k->dot_square(source[j], s, n, &dot, &square);
-        p[j] = dot / sqrtf(square / (float)n + eps);
+        p[j] = (float)(dot / sqrt(square / (double)n + (double)eps));
     }
     k->softmax_tile(p, count, &max, &sum);
     k->scale(p, 1 / sum, count);

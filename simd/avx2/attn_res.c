@@ -2,28 +2,26 @@
 #include "simd/avx2/lanes.h"
 
 struct sums {
-    __m256 dot, square;
+    struct k3_doubles dot, square;
 };
 
 K3_INLINE void add_products(struct sums *sum, const float *v, const float *s, size_t n) {
-    __m256 a = k3_load(v, n);
-    sum->dot = _mm256_fmadd_ps(a, k3_load(s, n), sum->dot);
-    sum->square = _mm256_fmadd_ps(a, a, sum->square);
+    struct k3_doubles a = k3_load_doubles(v, n);
+    k3_add_products(&sum->dot, a, k3_load_doubles(s, n));
+    k3_add_products(&sum->square, a, a);
 }
 
-void k3_avx2_dot_square(const float *v, const float *s, size_t n, float *dot, float *square) {
-    const struct sums zero = {_mm256_setzero_ps(), _mm256_setzero_ps()};
-    struct sums a = zero, b = zero, c = zero, d = zero;
+void k3_avx2_dot_square(const float *v, const float *s, size_t n, double *dot, double *square) {
+    const struct k3_doubles zero = {_mm256_setzero_pd(), _mm256_setzero_pd()};
+    struct sums a = {zero, zero}, b = a;
     size_t i = 0;
-    for (; i + 32 <= n; i += 32) {
+    for (; i + 16 <= n; i += 16) {
         add_products(&a, v + i, s + i, 8);
         add_products(&b, v + i + 8, s + i + 8, 8);
-        add_products(&c, v + i + 16, s + i + 16, 8);
-        add_products(&d, v + i + 24, s + i + 24, 8);
     }
     for (; i < n; i += 8) add_products(&a, v + i, s + i, n - i);
-    *dot = k3_sum4((const __m256[4]){a.dot, b.dot, c.dot, d.dot});
-    *square = k3_sum4((const __m256[4]){a.square, b.square, c.square, d.square});
+    *dot = k3_sum_doubles((const struct k3_doubles[2]){a.dot, b.dot});
+    *square = k3_sum_doubles((const struct k3_doubles[2]){a.square, b.square});
 }
 
 void k3_avx2_weighted_sum(float *y, const float *const *v, const float *p, size_t count, size_t n) {

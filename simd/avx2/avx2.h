@@ -36,7 +36,7 @@ void k3_avx2_kda_gate_softplus(float *g, const float *z, const float *bias, floa
 void k3_avx2_short_conv(const struct k3_short_conv *c);
 void k3_avx2_kda_step(const struct k3_kda_step *s);
 /* attn_res.c */
-void k3_avx2_dot_square(const float *v, const float *s, size_t n, float *dot, float *square);
+void k3_avx2_dot_square(const float *v, const float *s, size_t n, double *dot, double *square);
 void k3_avx2_weighted_sum(float *y, const float *const *v, const float *p, size_t count, size_t n);
 /* softmax.c */
 float k3_avx2_softmax_tile(float *scores, size_t n, float *max, float *sum);

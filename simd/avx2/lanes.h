@@ -42,6 +42,30 @@ K3_INLINE float k3_sum4(const __m256 s[4]) {
     return k3_sum(_mm256_add_ps(_mm256_add_ps(s[0], s[1]), _mm256_add_ps(s[2], s[3])));
 }
 
+/* Eight lanes in double, the first four and the others. */
+struct k3_doubles {
+    __m256d low, high;
+};
+
+/* The first n floats at p, then zeros.  Whole ones are widened by the loads themselves, which costs no shuffle. */
+K3_INLINE struct k3_doubles k3_load_doubles(const float *p, size_t n) {
+    if (n >= 8) return (struct k3_doubles){_mm256_cvtps_pd(_mm_loadu_ps(p)), _mm256_cvtps_pd(_mm_loadu_ps(p + 4))};
+    __m256 x = k3_load(p, n);
+    return (struct k3_doubles){_mm256_cvtps_pd(_mm256_castps256_ps128(x)), _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1))};
+}
+
+K3_INLINE void k3_add_products(struct k3_doubles *sum, struct k3_doubles a, struct k3_doubles b) {
+    sum->low = _mm256_fmadd_pd(a.low, b.low, sum->low);
+    sum->high = _mm256_fmadd_pd(a.high, b.high, sum->high);
+}
+
+/* The sum of all lanes of two, in a fixed order. */
+K3_INLINE double k3_sum_doubles(const struct k3_doubles s[2]) {
+    __m256d x = _mm256_add_pd(_mm256_add_pd(s[0].low, s[0].high), _mm256_add_pd(s[1].low, s[1].high));
+    __m128d half = _mm_add_pd(_mm256_castpd256_pd128(x), _mm256_extractf128_pd(x, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(half, _mm_unpackhi_pd(half, half)));
+}
+
 /* y[i] = f(a[i], b[i], constants).  f is known where this is inlined, so nothing is called. */
 typedef __m256 k3_lanes2(__m256 a, __m256 b, const float *constants);
 

@@ -6,27 +6,25 @@
 
 #define L2_EPS 1e-6f /* whatever the configuration says (spec 2.3) */
 
-K3_INLINE __m256 add_square(__m256 sum, const float *x, size_t n) {
-    __m256 v = k3_load(x, n);
-    return _mm256_fmadd_ps(v, v, sum);
+K3_INLINE void add_squares(struct k3_doubles *sum, const float *x, size_t n) {
+    struct k3_doubles v = k3_load_doubles(x, n);
+    k3_add_products(sum, v, v);
 }
 
-static float sum_of_squares(const float *x, size_t n) {
-    const __m256 zero = _mm256_setzero_ps();
-    __m256 s[4] = {zero, zero, zero, zero};
+static double sum_of_squares(const float *x, size_t n) {
+    const struct k3_doubles zero = {_mm256_setzero_pd(), _mm256_setzero_pd()};
+    struct k3_doubles s[2] = {zero, zero};
     size_t i = 0;
-    for (; i + 32 <= n; i += 32) {
-        s[0] = add_square(s[0], x + i, 8);
-        s[1] = add_square(s[1], x + i + 8, 8);
-        s[2] = add_square(s[2], x + i + 16, 8);
-        s[3] = add_square(s[3], x + i + 24, 8);
+    for (; i + 16 <= n; i += 16) {
+        add_squares(&s[0], x + i, 8);
+        add_squares(&s[1], x + i + 8, 8);
     }
-    for (; i < n; i += 8) s[0] = add_square(s[0], x + i, n - i);
-    return k3_sum4(s);
+    for (; i < n; i += 8) add_squares(&s[0], x + i, n - i);
+    return k3_sum_doubles(s);
 }
 
 static float rms_factor(const float *x, float eps, size_t n) {
-    return (float)(1 / sqrt((double)sum_of_squares(x, n) / (double)n + (double)eps));
+    return (float)(1 / sqrt(sum_of_squares(x, n) / (double)n + (double)eps));
 }
 
 K3_INLINE __m256 normed(__m256 x, __m256 w, const float *factor) {
@@ -55,6 +53,6 @@ K3_INLINE __m256 scaled(__m256 x, const float *constants) {
 }
 
 void k3_avx2_l2_norm(float *y, const float *x, float scale, size_t n) {
-    const float constants[2] = {(float)(1 / sqrt((double)sum_of_squares(x, n) + (double)L2_EPS)), scale};
+    const float constants[2] = {(float)(1 / sqrt(sum_of_squares(x, n) + (double)L2_EPS)), scale};
     k3_map1(y, x, constants, n, scaled);
 }

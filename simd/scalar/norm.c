@@ -4,7 +4,6 @@
 
 #define L2_EPS 1e-6f /* whatever the configuration says (spec 2.3) */
 
-/* Sums run in double: the reference that other tables are measured with should not add errors of its own. */
 static double sum_of_squares(const float *x, size_t n) {
     double sum = 0;
     for (size_t i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
