@@ -43,8 +43,8 @@ static k3_status check_budget(const struct k3_model *m, k3_error *err) {
     uint64_t weights = k3_store_declared(m->store), free_bytes = k3_store_budget(m->store) - k3_store_used(m->store);
     if (weights <= free_bytes) return K3_OK;
     return k3_fail(err, K3_ERR_MEMORY,
-                   "the weights need %" PRIu64 " bytes (%.3g GB) of memory and %" PRIu64
-                   " (%.3g GB) are available: this version keeps all weights in memory",
+                   "the weights need %" PRIu64 " bytes (%.4g GB) of memory and %" PRIu64
+                   " (%.4g GB) are available: this version keeps all weights in memory",
                    weights, (double)weights / 1e9, free_bytes, (double)free_bytes / 1e9);
 }
 

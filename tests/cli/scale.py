@@ -179,7 +179,7 @@ def inspecting_is_quick_and_small():
 def running_it_says_how_much_memory_it_needs():
     r = k3("run", FOLDER, "--ids", "1,2,3", "--memory", "64G")
     assert r.code == 1 and len(r.lines) == 1, r
-    assert "64.0 GB" in r.lines[0] and "15" in r.lines[0] and "bytes" in r.lines[0], r
+    assert " bytes (1560 GB) of memory and 64000000000 (64 GB) are available" in r.lines[0], r
 
 
 @test
