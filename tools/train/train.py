@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains the small model on the micro-world; resumable.
 
-    train.py DATA_DIR OUT_DIR [--steps 2400] [--workers 2]
+    train.py DATA_DIR OUT_DIR [--steps 2150] [--workers 2]
 
 DATA_DIR holds what data.py wrote: rows of tokens for each length of the curriculum.  Every step takes
 `--micro` batches of about `--tokens` tokens; `--workers` processes of one thread each draw them one by one, so a
@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from model import Config, Model
 
 # From this share of the steps on, the lengths of the rows, drawn in turn.
-STAGES = [(0.0, [256]), (0.45, [256, 512]), (0.70, [512]), (0.87, [512, 2304])]
+STAGES = [(0.0, [256]), (0.40, [256, 512]), (0.48, [512, 2304])]
 DECAY = 0.50        # the last share of the steps: the learning rate falls
 QUANTISE = 0.30     # the last share of the steps: experts are rounded to MXFP4
 
@@ -172,7 +172,7 @@ def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("data")
     ap.add_argument("out")
-    ap.add_argument("--steps", type=int, default=2400)
+    ap.add_argument("--steps", type=int, default=2150)
     ap.add_argument("--workers", type=int, default=2)
     ap.add_argument("--micro", type=int, default=2)
     ap.add_argument("--tokens", type=int, default=3072)
