@@ -14,13 +14,18 @@ static bool always(void) {
 }
 
 #ifdef K3_X86_64
-extern const struct k3_kernels k3_kernels_avx2;
+extern const struct k3_kernels k3_avx2_kernels, k3_avx512_kernels;
 
 /* The builtins ask the operating system as well whether it saves the wide registers; clang's does not know F16C. */
 static bool has_avx2(void) {
     unsigned a, b, c, d;
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return false;
     return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+
+static bool has_avx512(void) {
+    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
 #endif
 
@@ -30,7 +35,8 @@ static const struct {
 } tables[] = {
     /* best first */
 #ifdef K3_X86_64
-    {&k3_kernels_avx2, has_avx2},
+    {&k3_avx512_kernels, has_avx512},
+    {&k3_avx2_kernels, has_avx2},
 #endif
     {&k3_kernels_scalar, always},
 };

@@ -1,9 +1,9 @@
-#include "simd/avx2/avx2.h"
+#include "simd/vec/kernels.h"
 
-#define K(name) .name = k3_avx2_##name
+#define K(name) .name = K3_NAME(name)
 
-const struct k3_kernels k3_kernels_avx2 = {
-    .isa = "avx2",
+const struct k3_kernels K3_NAME(kernels) = {
+    .isa = K3_ISA_NAME,
     K(matmul_f32), K(matmul_bf16), K(matmul_f16), K(matmul_mxfp4), K(matmul_t_f32),
     K(widen_bf16), K(widen_f16), K(dequant_mxfp4),
     K(rms_norm), K(gated_rms_norm), K(l2_norm),
