@@ -102,21 +102,32 @@ __attribute__((target("avx2,fma"))) static void multiply_add(float *out) {
     _mm256_storeu_ps(out, s[0]);
 }
 
-/* GFLOP/s of AVX2, 0 where this CPU has none. */
-static double fma_rate(int threads) {
+__attribute__((target("avx512f"))) static void multiply_add_512(float *out) {
+    __m512 s[12], a = _mm512_set1_ps(out[0]), b = _mm512_set1_ps(out[1]);
+    for (int i = 0; i < 12; i++) s[i] = _mm512_set1_ps((float)i);
+    for (int r = 0; r < FMA_ROUNDS; r++)
+#pragma GCC unroll 12
+        for (int i = 0; i < 12; i++) s[i] = _mm512_fmadd_ps(s[i], a, b);
+    for (int i = 1; i < 12; i++) s[0] = _mm512_add_ps(s[0], s[i]);
+    _mm512_storeu_ps(out, s[0]);
+}
+
+/* GFLOP/s of the vectors that `isa` has, or of AVX2's; 0 where this CPU has none. */
+static double fma_rate(const char *isa, int threads) {
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return 0;
+    const bool wide = !strcmp(isa, "avx512");
     double start = now();
 #pragma omp parallel for num_threads(threads) schedule(static)
     for (int i = 0; i < threads; i++) {
-        float out[8] = {0.5f, 0.25f};
-        multiply_add(out);
+        float out[16] = {0.5f, 0.25f};
+        (wide ? multiply_add_512 : multiply_add)(out);
         sink = (uint64_t)out[0];
     }
-    return (double)threads * FMA_ROUNDS * 12 * 16 / (now() - start) * 1e-9;
+    return (double)threads * FMA_ROUNDS * 12 * (wide ? 32 : 16) / (now() - start) * 1e-9;
 }
 #else
-static double fma_rate(int threads) {
-    (void)threads;
+static double fma_rate(const char *isa, int threads) {
+    (void)isa, (void)threads;
     return 0;
 }
 #endif
@@ -197,7 +208,7 @@ static struct result measure(struct data *d, const struct shape *s, int threads)
     size_t calls = 1;
     for (double start = now(); run(d, s, threads, calls), now() - start < SECONDS; start = now()) calls *= 2;
     for (int i = 0; i < REPETITIONS; i++) {
-        roof[i] = s->n == 1 ? read_rate(d, threads) : fma_rate(threads);
+        roof[i] = s->n == 1 ? read_rate(d, threads) : fma_rate(d->k->isa, threads);
         rate[i] = rate_of(d, s, threads, calls);
         share[i] = roof[i] > 0 ? rate[i] / roof[i] : 0;
     }
@@ -270,7 +281,7 @@ int main(int argc, char **argv) {
     }
     if (json) printf("{\"isa\": \"%s\", \"repetitions\": %d, \"results\": [\n ", d.k->isa, REPETITIONS);
     else
-        printf("%s, medians of %d; one token: roof = reading memory; more: roof = AVX2 FMA\n"
+        printf("%s, medians of %d; one token: roof = reading memory; more: roof = FMA\n"
                "%-14s %13s %4s %7s  %-15s %-18s  %6s %6s\n",
                d.k->isa, REPETITIONS, "weights", "rows x cols", "n", "threads", "  rate", "[least .. most]", "roof",
                "share");

@@ -56,6 +56,7 @@ K3_INLINE void k3_mxfp4_widen_pair(k3_vec w[8], __m256i packed, uint8_t scale0, 
 }
 
 #define K3_MXFP4_ROWS 4 /* at once */
+#define K3_MXFP4_FEW 3  /* tokens for which the weights are widened in registers */
 #define K3_MXFP4_LEAST 2
 #define K3_MXFP4_TOKENS 2 /* for more, half the rows */
 

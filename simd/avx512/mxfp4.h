@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define K3_MXFP4_ROWS 8   /* at once */
+#define K3_MXFP4_FEW 12 /* tokens for which the weights are widened in registers */
 #define K3_MXFP4_LEAST 1
 #define K3_MXFP4_TOKENS 2 /* for more, half the rows */
 

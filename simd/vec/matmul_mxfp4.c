@@ -3,7 +3,7 @@
 #include "simd/vec/kernels.h"
 #include "simd/vec/mxfp4.h"
 
-#define FEW 3      /* tokens */
+#define AT_ONCE 3  /* tokens, when there are few */
 #define BLOCK 64   /* tokens that meet all rows before the next ones do */
 #define MOST_COLS 8192 /* of rows on the stack */
 #define AHEAD 2048 /* bytes: how far reading runs before the arithmetic, at least */
@@ -11,7 +11,7 @@
 
 /* `rows` rows go through the registers, of which `stored` are wanted. */
 K3_INLINE void multiply_rows(float *y, size_t ldy, struct k3_mxfp4_rows p, size_t rows, size_t stored, size_t tokens) {
-    k3_vec s[K3_MXFP4_ROWS * FEW];
+    k3_vec s[K3_MXFP4_ROWS * AT_ONCE];
     K3_UNROLL for (size_t i = 0; i < rows * tokens; i++) s[i] = k3_set(0);
     for (; p.groups; p.groups--, p.packed += 16, p.scale++, p.x += 32, p.ahead += 16 * rows) {
         __builtin_prefetch(p.ahead);
@@ -24,11 +24,11 @@ K3_INLINE void multiply_rows(float *y, size_t ldy, struct k3_mxfp4_rows p, size_
 
 K3_INLINE void multiply_tokens(const struct k3_matmul *m, struct k3_mxfp4_rows p, float *y, size_t rows,
                                size_t stored) {
-    for (size_t t = 0; t < m->n; t += 3, y += 3 * m->ldy, p.x += 3 * m->ldx) {
+    for (size_t t = 0; t < m->n; t += AT_ONCE, y += AT_ONCE * m->ldy, p.x += AT_ONCE * m->ldx) {
         switch (m->n - t) {
         case 1: multiply_rows(y, m->ldy, p, rows, stored, 1); break;
         case 2: multiply_rows(y, m->ldy, p, rows, stored, 2); break;
-        default: multiply_rows(y, m->ldy, p, rows, stored, 3);
+        default: multiply_rows(y, m->ldy, p, rows, stored, AT_ONCE);
         }
     }
 }
@@ -74,7 +74,7 @@ void K3_NAME(matmul_mxfp4)(const struct k3_matmul *m, const uint8_t *packed, con
     struct k3_matmul block = *m;
     for (size_t t = 0; t < m->n; t += BLOCK, block.x += BLOCK * m->ldx, block.y += BLOCK * m->ldy) {
         block.n = m->n - t < BLOCK ? m->n - t : BLOCK;
-        if (block.n <= FEW || m->cols > MOST_COLS) multiply_few(&block, packed, scale);
+        if (block.n <= K3_MXFP4_FEW || m->cols > MOST_COLS) multiply_few(&block, packed, scale);
         else multiply_block(&block, packed, scale);
     }
 }
